@@ -1,0 +1,30 @@
+//! The rules of Restante, as pure functions.
+//!
+//! Whatever decides something lives here and exists once: schedules, what an attempt changes, what a delivery
+//! waits for, how fast a lane may go, what an id looks like. Nothing here reads a clock, draws a random number
+//! or does input and output; `now` and `jitter` are arguments.
+//!
+//! ```text
+//!             accept / claim                    settle: 2xx
+//!  Pending ───────────────────▶ Sending ─────────────────────────▶ Delivered
+//!     ▲ ▲                         │ │ │
+//!     │ └── failed, budget left ──┘ │ └── failed, budget used up ─▶ Failed(exhausted)
+//!     └──── lost: due at once ──────┘
+//!
+//!  Pending ── cancel, deletion, expiry ─▶ Cancelled ◀─ anything but 2xx ── Sending with cancel requested
+//! ```
+
+pub mod delivery;
+pub mod endpoint;
+pub mod id;
+pub mod limits;
+pub mod message;
+pub mod outcome;
+pub mod pacing;
+pub mod retry;
+pub mod time;
+
+pub use delivery::{Attempt, Delivery, State};
+pub use id::Id;
+pub use outcome::{FailureKind, Outcome};
+pub use time::Timestamp;

@@ -1,0 +1,44 @@
+//! Limits that callers meet, each in one place.
+
+use std::time::Duration;
+
+/// Largest body intake takes unless configured, in bytes (5 MiB).
+pub const INTAKE_BODY_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// Longest name of a source, key or workspace, in characters.
+pub const NAME_CHARS_MAX: usize = 128;
+/// Longest URL of an endpoint, in characters.
+pub const URL_CHARS_MAX: usize = 2048;
+/// Most static headers an endpoint may set.
+pub const ENDPOINT_HEADERS_MAX: usize = 20;
+/// Longest value of a static header, in bytes.
+pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
+/// Range of `max_in_flight`: attempts of one endpoint at the same time, over all nodes together.
+pub const MAX_IN_FLIGHT: std::ops::RangeInclusive<u32> = 1..=1000;
+/// `max_in_flight` of an endpoint that does not set it.
+pub const MAX_IN_FLIGHT_DEFAULT: u32 = 64;
+/// Range of `rate_per_second`.
+pub const RATE_PER_SECOND: std::ops::RangeInclusive<f64> = 0.1..=10_000.0;
+/// Range of `timeout_seconds`: from name lookup to the end of the response head.
+pub const TIMEOUT_SECONDS: std::ops::RangeInclusive<u32> = 1..=60;
+/// `timeout_seconds` of a destination that does not set it.
+pub const TIMEOUT_SECONDS_DESTINATION: u32 = 30;
+/// A lease outlives the attempt's timeout by this much.
+pub const LEASE_MARGIN: Duration = Duration::from_secs(15);
+/// Bytes of a response body that are read before the connection is given up.
+pub const RESPONSE_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Range of `retention_days` of a source.
+pub const RETENTION_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
+/// `retention_days` of a source that does not set it.
+pub const RETENTION_DAYS_DEFAULT: u32 = 30;
+/// Largest body of a source's own answer, in bytes.
+pub const RESPONSE_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Most destinations of one source: what one accept can fan out to in one commit.
+pub const DESTINATIONS_PER_SOURCE_MAX: usize = 1000;
+/// Longest span a `text` search covers.
+pub const TEXT_SEARCH_SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The span of a `text` search that names none.
+pub const TEXT_SEARCH_SPAN_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+/// Items on a page of a list, unless the caller asks otherwise.
+pub const PAGE_DEFAULT: usize = 25;
+/// Most items on a page of a list.
+pub const PAGE_MAX: usize = 100;

@@ -1,0 +1,183 @@
+//! How fast a lane may go: attempts in flight, and attempts a second.
+
+use std::time::Duration;
+
+use crate::Timestamp;
+use crate::outcome::{FailureKind, Outcome};
+
+/// Where every lane starts.
+const LIMIT_START: u32 = 8;
+/// How far attempts may run ahead of an even rate, to make up for a late timer.
+const RATE_SLACK: Duration = Duration::from_millis(10);
+
+/// How many attempts of one lane may be in flight.
+///
+/// Starts small, grows while attempts succeed and more wait, halves when the receiver shows distress. One in
+/// flight always remains, or a receiver that came back would never be noticed.
+#[derive(Debug, Clone)]
+pub struct InFlightLimit {
+    limit: u32,
+    max: u32,
+    successes: u32,
+}
+
+impl InFlightLimit {
+    /// `max` is the endpoint's `max_in_flight`, 1 to 1,000.
+    pub fn new(max: u32) -> Self {
+        Self { limit: LIMIT_START.min(max), max, successes: 0 }
+    }
+
+    pub fn get(&self) -> u32 {
+        self.limit
+    }
+
+    /// Takes a changed `max_in_flight`.
+    pub fn set_max(&mut self, max: u32) {
+        self.max = max;
+        self.limit = self.limit.min(max);
+    }
+
+    /// Learns from an outcome. `more_wait`: the lane had work that the limit held back.
+    pub fn learn(&mut self, outcome: &Outcome, more_wait: bool) {
+        if is_distress(outcome) {
+            self.limit = (self.limit / 2).max(1);
+            self.successes = 0;
+        } else if more_wait && self.limit < self.max {
+            self.successes += 1;
+            if self.successes >= self.limit {
+                self.successes = 0;
+                self.limit = (self.limit + (self.limit / 4).max(1)).min(self.max);
+            }
+        }
+    }
+}
+
+/// Whether an outcome says that the receiver has more than it can bear.
+fn is_distress(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Delivered { .. } | Outcome::Lost => false,
+        Outcome::Failed(failure) => match failure.kind {
+            FailureKind::Timeout | FailureKind::Connect | FailureKind::Network => true,
+            FailureKind::Status => failure.status.is_some_and(|status| status == 429 || status >= 500),
+            FailureKind::Dns
+            | FailureKind::Tls
+            | FailureKind::RefusedAddress
+            | FailureKind::LocalUnreachable
+            | FailureKind::Smtp => false,
+        },
+    }
+}
+
+/// An even rate of attempts (the generic cell rate algorithm).
+#[derive(Debug, Clone)]
+pub struct Rate {
+    per_second: f64,
+    /// When the next attempt would begin at a perfectly even rate, in milliseconds with fractions.
+    even_ms: f64,
+}
+
+impl Rate {
+    pub fn new(per_second: f64) -> Self {
+        Self { per_second, even_ms: 0.0 }
+    }
+
+    pub fn set(&mut self, per_second: f64) {
+        self.per_second = per_second;
+    }
+
+    /// Begins an attempt at `now`, or says when one may begin.
+    ///
+    /// # Errors
+    /// The earliest time at which to ask again.
+    pub fn begin(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit into 53 bits")]
+        let now_ms = now.millis() as f64;
+        // A clock that went back must not hold the lane for as long as it went back.
+        let step_ms = 1000.0 / self.per_second;
+        self.even_ms = self.even_ms.min(now_ms + step_ms + RATE_SLACK.as_secs_f64() * 1000.0);
+        let earliest_ms = self.even_ms - RATE_SLACK.as_secs_f64() * 1000.0;
+        if now_ms < earliest_ms {
+            #[expect(clippy::cast_possible_truncation, reason = "a time of this era")]
+            return Err(Timestamp::from_millis(earliest_ms.ceil() as i64));
+        }
+        self.even_ms = self.even_ms.max(now_ms) + step_ms;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivered() -> Outcome {
+        Outcome::Delivered { status: Some(200) }
+    }
+
+    #[test]
+    fn the_limit_grows_to_its_maximum_only_while_work_waits() {
+        let mut limit = InFlightLimit::new(64);
+        for _ in 0..1000 {
+            limit.learn(&delivered(), false);
+        }
+        assert_eq!(limit.get(), 8);
+        for _ in 0..1000 {
+            limit.learn(&delivered(), true);
+        }
+        assert_eq!(limit.get(), 64);
+    }
+
+    #[test]
+    fn distress_halves_the_limit_down_to_one() {
+        let distress = [
+            Outcome::failed(FailureKind::Timeout, ""),
+            Outcome::of_status(429, None),
+            Outcome::of_status(500, None),
+            Outcome::of_status(503, None),
+        ];
+        let mut limit = InFlightLimit::new(64);
+        let seen: Vec<u32> = distress
+            .iter()
+            .map(|outcome| {
+                limit.learn(outcome, true);
+                limit.get()
+            })
+            .collect();
+        assert_eq!(seen, [4, 2, 1, 1]);
+    }
+
+    #[test]
+    fn a_plain_refusal_is_no_distress() {
+        let mut limit = InFlightLimit::new(64);
+        for status in [301, 400, 401, 404, 410] {
+            limit.learn(&Outcome::of_status(status, None), true);
+        }
+        limit.learn(&Outcome::Lost, true);
+        assert_eq!(limit.get(), 8);
+    }
+
+    #[test]
+    fn a_rate_is_even() {
+        let mut rate = Rate::new(10.0);
+        let begun =
+            (0..2_000).filter(|ms| rate.begin(Timestamp::from_millis(1_000_000 + ms)).is_ok()).count();
+        assert_eq!(begun, 21); // one at once, then one each 100 ms, 10 ms of slack at the end
+    }
+
+    #[test]
+    fn a_refused_begin_names_the_time_that_works() {
+        let mut rate = Rate::new(0.1);
+        let now = Timestamp::from_millis(1_000_000);
+        assert_eq!(rate.begin(now), Ok(()));
+        let again = rate.begin(now).unwrap_err();
+        assert_eq!(again, Timestamp::from_millis(1_009_990));
+        assert_eq!(rate.begin(again), Ok(()));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_holds_the_lane_for_one_step_at_most() {
+        let mut rate = Rate::new(1.0);
+        assert_eq!(rate.begin(Timestamp::from_millis(9_000_000)), Ok(()));
+        let again = rate.begin(Timestamp::from_millis(1_000_000)).unwrap_err();
+        assert_eq!(again, Timestamp::from_millis(1_001_000));
+    }
+}
