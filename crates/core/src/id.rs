@@ -19,7 +19,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TEXT_CHARS: usize = 26;
 
 /// What a prefix stands for.
-pub trait Kind: 'static {
+pub trait Kind: 'static + Clone + PartialEq + fmt::Debug {
     const PREFIX: &'static str;
     const NOUN: &'static str;
 }
@@ -28,7 +28,7 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident, $alias:ident, $prefix:literal, $noun:literal;)*) => {
         /// The kinds of identifier, as types.
         pub mod kind {
-            $( $(#[$doc])* #[derive(Debug)] pub enum $name {}
+            $( $(#[$doc])* #[derive(Debug, Clone, PartialEq)] pub enum $name {}
                impl super::Kind for $name { const PREFIX: &'static str = $prefix; const NOUN: &'static str = $noun; } )*
         }
         $( $(#[$doc])* pub type $alias = Id<kind::$name>; )*

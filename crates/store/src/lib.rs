@@ -1,1 +1,391 @@
-//! x
+//! Everything Restante keeps, behind one trait of promises.
+//!
+//! Each method of [`Store`] that changes something is one transaction, and its documentation is the promise that
+//! transaction keeps. Rules are not made here: the store reads rows, asks `restante-core` what becomes of them,
+//! and writes the answer.
+
+pub mod endpoint;
+pub mod page;
+pub mod record;
+pub mod row;
+pub mod sqlite;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use restante_core::endpoint::Answer;
+use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, Tail, WorkspaceId};
+use restante_core::message::Received;
+use restante_core::retry::Jitter;
+use restante_core::{Attempt, Delivery, State, Timestamp};
+use tokio::sync::{Notify, broadcast};
+
+pub use endpoint::Endpoint;
+pub use page::{Page, Paged, Start};
+
+use record::{Draft, Kind, Raw};
+
+/// What broke. Nothing of the call was stored unless said otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store cannot write or read at the moment, or is stopping. After a write the change may, rarely, have
+    /// been stored: repeat the call.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// What is stored cannot be read. A person must look.
+    #[error("stored data is damaged: {0}")]
+    Damaged(String),
+}
+
+/// A request at the door.
+#[derive(Debug)]
+pub struct Incoming {
+    pub token: String,
+    pub received: Received,
+    pub now: Timestamp,
+    /// Random part of the new ids.
+    pub tail: Tail,
+}
+
+/// What became of an incoming request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Accepted {
+    /// Stored durably, with one delivery for each destination.
+    Fresh { id: RequestId, answer: Option<Arc<Answer>> },
+    /// No living source has this token. Nothing was stored.
+    UnknownSource,
+    /// The workspace's balance does not cover it. Nothing was stored.
+    CreditsExhausted,
+}
+
+/// The right to settle one attempt: a delivery and its running attempt's number. The number is the fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lease {
+    pub delivery: DeliveryId,
+    pub attempt: u32,
+}
+
+/// A leased delivery with all that an attempt needs.
+#[derive(Debug, Clone)]
+pub struct Parcel {
+    pub lease: Lease,
+    pub request: RequestId,
+    pub endpoint: Arc<Endpoint>,
+    pub content: Arc<Content>,
+    /// Since when it is leased.
+    pub claimed_at: Timestamp,
+}
+
+/// A request's content in memory, counted against the node's bound as long as anybody holds it.
+#[derive(Debug)]
+pub struct Content {
+    pub received: Received,
+    held: endpoint::Held,
+}
+
+/// Where leased deliveries go. The store calls it after the commit that leased them, never before.
+pub trait Dispatch: Send + Sync + 'static {
+    /// Takes over leased deliveries. Must not block: it runs where commits are made.
+    fn dispatch(&self, parcels: Vec<Parcel>);
+    /// Gives back what has not dialled yet. Runs before whoever asked for it is answered, so that no attempt
+    /// starts after a cancel, a pause or a deletion was acknowledged.
+    fn withdraw(&self, what: Withdraw);
+}
+
+/// What is to be given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdraw {
+    Delivery { endpoint: DestinationId, delivery: DeliveryId },
+    Endpoint(DestinationId),
+}
+
+/// What a claim found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Claimed {
+    /// Deliveries leased and dispatched.
+    pub count: usize,
+    /// When to claim again; `None`: only when [`Store::due`] says so.
+    pub next_due: Option<Timestamp>,
+}
+
+/// A finished attempt on its way to the store.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    pub lease: Lease,
+    pub attempt: Attempt,
+    /// Version of the endpoint's settings the attempt was made with.
+    pub endpoint_version: u32,
+    pub jitter: Jitter,
+}
+
+/// What became of a finished attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    Done(Delivery),
+    /// Somebody else settled this attempt, or the delivery is gone. Nothing changed.
+    LeaseLost,
+}
+
+/// What became of a cancel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    Done,
+    NotFound,
+    Conflict(State),
+}
+
+/// What became of a manual retry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retried {
+    Fresh(DeliveryId),
+    NotFound,
+    Conflict(State),
+    DestinationDeleted,
+    CreditsExhausted,
+}
+
+/// What became of a replay of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replayed {
+    Fresh(RequestId),
+    NotFound,
+    SourceDeleted,
+    CreditsExhausted,
+}
+
+/// Which deliveries of a destination a bulk retry takes: the latest delivery of each request, created within
+/// both bounds (inclusive) and in one of the states.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct BulkRetry {
+    pub since: Timestamp,
+    pub until: Timestamp,
+    /// `failed`, `cancelled` or `delivered`.
+    pub state: String,
+}
+
+/// What became of a created record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Created {
+    Done(Raw),
+    NameTaken,
+    ParentGone,
+    /// The parent holds as many as it may.
+    TooMany,
+}
+
+/// What became of an updated record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Updated {
+    Done(Raw),
+    NotFound,
+    NameTaken,
+    /// Somebody else changed it since it was read: read it again.
+    Stale,
+}
+
+/// A change of a credit balance by an administrator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// From then on there is a balance, changed by this much.
+    Delta(i64),
+    /// From then on nothing is counted.
+    Unlimited,
+}
+
+/// Something that listeners of the live stream are told.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub workspace: WorkspaceId,
+    pub what: Changed,
+}
+
+/// What a [`Change`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    Request(RequestId),
+    Delivery(DeliveryId),
+}
+
+/// How the store is, for metrics and health.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Vitals {
+    /// Deliveries leased to this node.
+    pub leased: u64,
+    /// Bytes of content in memory for them.
+    pub content_bytes: u64,
+    /// Earliest due time of what is pending and may begin.
+    pub oldest_due: Option<Timestamp>,
+    /// Size of the write-ahead log in bytes.
+    pub wal_bytes: u64,
+}
+
+/// All that is kept, and the promises about it.
+///
+/// Methods that name a workspace see nothing of others: what belongs to another is not found.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Stores a request with one delivery for each destination its source has now, and charges for it: one
+    /// durable transaction, over before this returns. What the node has room for is leased at birth and
+    /// dispatched; the rest is due in the table.
+    async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error>;
+
+    /// Leases due deliveries of endpoints that have room, up to `most`, and dispatches them. Each begun attempt is
+    /// durable before it is dispatched.
+    async fn claim(&self, now: Timestamp, most: usize) -> Result<Claimed, Error>;
+
+    /// Records finished attempts and what follows from them. The answers are in the order of the attempts.
+    ///
+    /// # Errors
+    /// Nothing was recorded: call again with the same attempts until it works; a repeated settle changes nothing.
+    async fn settle(&self, finished: Vec<Finished>) -> Result<Vec<Settled>, Error>;
+
+    /// Takes back claims that never dialled; their attempts are as if they had not been.
+    async fn release(&self, leases: Vec<Lease>, now: Timestamp) -> Result<(), Error>;
+
+    /// Settles as lost whatever was leased when the store was last open. Returns how many.
+    async fn take_over(&self, now: Timestamp) -> Result<usize, Error>;
+
+    /// Cancels a delivery. Once this returned, no attempt of it starts.
+    async fn cancel(
+        &self,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Cancelled, Error>;
+
+    /// Delivers a request to one of its destinations again, as a new delivery, and charges for it.
+    async fn retry(
+        &self,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Retried, Error>;
+
+    /// How many deliveries a bulk retry would create, each for one credit.
+    async fn count_bulk_retry(
+        &self,
+        workspace: WorkspaceId,
+        destination: DestinationId,
+        bulk: BulkRetry,
+    ) -> Result<u64, Error>;
+
+    /// Continues a bulk retry (a record of kind [`Kind::BulkRetry`]) by up to `most` deliveries: they, their
+    /// charges and the progress are one transaction, so a crash repeats nothing. Returns whether more is left.
+    async fn advance_bulk_retry(&self, id: ReplayId, now: Timestamp, most: usize) -> Result<bool, Error>;
+
+    /// Stores a copy of a request as a new one, delivered to the destinations of now, and charges for it.
+    async fn replay(
+        &self,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Replayed, Error>;
+
+    /// Erases a request with its deliveries and attempts. `false`: there is none.
+    async fn erase(&self, workspace: WorkspaceId, request: RequestId, now: Timestamp) -> Result<bool, Error>;
+
+    /// Erases up to `most` requests that are past their source's retention, and finishes what deletions left
+    /// pending. Returns whether more is left.
+    async fn prune(&self, now: Timestamp, most: usize) -> Result<bool, Error>;
+
+    /// Creates a configuration record; unique names and lookups are checked in the same transaction.
+    async fn create(&self, draft: Draft, now: Timestamp) -> Result<Created, Error>;
+
+    /// Replaces a record's body if it still has `version`. Endpoints follow at once.
+    async fn update(&self, kind: Kind, new: Raw, now: Timestamp) -> Result<Updated, Error>;
+
+    /// Deletes a record and what belongs to it. `false`: there is none.
+    async fn delete(
+        &self,
+        kind: Kind,
+        workspace: WorkspaceId,
+        uuid: u128,
+        now: Timestamp,
+    ) -> Result<bool, Error>;
+
+    /// One living record.
+    async fn record(&self, kind: Kind, workspace: WorkspaceId, uuid: u128) -> Result<Option<Raw>, Error>;
+
+    /// One living record of any workspace by its unique lookup.
+    async fn record_by_lookup(&self, kind: Kind, lookup: &str) -> Result<Option<Raw>, Error>;
+
+    /// Living records, newest first. `workspace: None`: of all.
+    async fn records(
+        &self,
+        kind: Kind,
+        workspace: Option<WorkspaceId>,
+        parent: Option<u128>,
+        page: Page,
+    ) -> Result<Paged<Raw>, Error>;
+
+    /// The balance; `None`: unlimited.
+    async fn balance(&self, workspace: WorkspaceId) -> Result<Option<i64>, Error>;
+
+    /// What changed the balance, newest first.
+    async fn ledger(&self, workspace: WorkspaceId, page: Page) -> Result<Paged<row::Charge>, Error>;
+
+    /// Changes a balance. Returns the new one.
+    async fn grant(
+        &self,
+        workspace: WorkspaceId,
+        grant: Grant,
+        note: String,
+        now: Timestamp,
+    ) -> Result<Option<i64>, Error>;
+
+    /// A request that has not expired, with deliveries and attempts.
+    async fn request(
+        &self,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+    ) -> Result<Option<row::Request>, Error>;
+
+    /// Requests that have not expired, newest first, without headers and body. Looks at a bounded number of rows:
+    /// a page may be short of matches though more follow, and then says where to go on.
+    async fn requests(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::RequestFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Request>, Error>;
+
+    /// The body of a request that has not expired, and its content type.
+    async fn request_body(
+        &self,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+    ) -> Result<Option<bytes::Bytes>, Error>;
+
+    /// A delivery of a request that has not expired, with attempts.
+    async fn delivery(
+        &self,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Option<row::Delivery>, Error>;
+
+    /// Deliveries of requests that have not expired, newest first, without attempts. Bounded as `requests`.
+    async fn deliveries(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::DeliveryFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Delivery>, Error>;
+
+    /// Says where leased deliveries go. Until then, and after `None`, nothing is leased.
+    async fn attach(&self, dispatch: Option<Arc<dyn Dispatch>>) -> Result<(), Error>;
+
+    /// Wakes when there may be something to claim earlier than the last claim was told.
+    fn due(&self) -> &Notify;
+
+    /// What happens from now on. A listener that falls behind is told how much it missed.
+    fn changes(&self) -> broadcast::Receiver<Change>;
+
+    /// Whether the store answers. Touches the database.
+    async fn health(&self) -> Result<Vitals, Error>;
+}

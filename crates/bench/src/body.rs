@@ -1,0 +1,55 @@
+//! The request body that generator and receiver agree on: JSON that begins with the time it was sent.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+
+const PREFIX: &[u8] = br#"{"sent_at_us":"#;
+
+/// The smallest body that has room for two 20-digit numbers, in bytes.
+pub(crate) const BODY_BYTES_MIN: usize = 80;
+
+/// A body of exactly `body_bytes` bytes: `{"sent_at_us":…,"n":…,"pad":"xxx…"}`.
+///
+/// `sent_at_us` is in microseconds since 1970, `n` numbers the requests of one run from 0. A `body_bytes` below
+/// [`BODY_BYTES_MIN`] may give a longer body.
+pub(crate) fn write(sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
+    let mut body = Vec::with_capacity(body_bytes.max(BODY_BYTES_MIN));
+    write!(body, r#"{{"sent_at_us":{sent_at_us},"n":{n},"pad":""#).expect("a Vec takes every write");
+    let padded = body_bytes.saturating_sub(2).max(body.len());
+    body.resize(padded, b'x');
+    body.extend_from_slice(br#""}"#);
+    Bytes::from(body)
+}
+
+/// The time in a body made by [`write()`], in microseconds since 1970; `None` for any other body.
+pub(crate) fn sent_at_us(body: &[u8]) -> Option<u64> {
+    let rest = body.strip_prefix(PREFIX)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_json_of_the_wanted_size_and_keeps_its_numbers() {
+        for (sent, n, bytes) in [(0, 0, 80), (1_700_000_000_123_456, 42, 512), (u64::MAX, u64::MAX, 80)] {
+            let body = write(sent, n, bytes);
+            assert_eq!(body.len(), bytes);
+            let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(json["sent_at_us"], sent);
+            assert_eq!(json["n"], n);
+            assert_eq!(sent_at_us(&body), Some(sent));
+        }
+    }
+
+    #[test]
+    fn a_foreign_body_has_no_time() {
+        for body in ["", "{}", r#"{"sent_at_us":}"#, r#"{"sent_at_us":"5"}"#, r#"{"n":1,"sent_at_us":5}"#] {
+            assert_eq!(sent_at_us(body.as_bytes()), None, "{body}");
+        }
+        assert_eq!(sent_at_us(br#"{"sent_at_us":99999999999999999999}"#), None, "more than 64 bits");
+    }
+}

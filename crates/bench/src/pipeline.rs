@@ -1,0 +1,197 @@
+//! The benchmark: the release binary between a generator and a receiver, each a process of its own.
+//!
+//! Machines drift by a fifth within an hour, so every rate is measured between two runs of the raw ceiling (generator
+//! straight to receiver) and reported as a ratio to their mean; rounds interleave the figures; the median counts.
+
+mod bars;
+mod child;
+mod disk;
+mod flow;
+mod machine;
+mod rates;
+mod scale;
+mod server;
+mod stage;
+mod statistics;
+
+use std::io::{Write as _, stderr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Serialize;
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::bars::Bar;
+use self::child::Sink;
+use self::machine::Machine;
+use self::rates::Rates;
+use self::scale::{Part, Scale};
+use self::stage::hanging::Hanging;
+use self::stage::latency::LatencyFigures;
+use self::stage::memory::Memory;
+use self::stage::start::Start;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The binary to measure, built with the release profile.
+    #[arg(long, default_value = "target/release/restante")]
+    restante: PathBuf,
+
+    /// Directory on a real disk under which each server gets a data directory of its own.
+    #[arg(long, default_value = "target/bench-data")]
+    data_root: PathBuf,
+
+    /// Measure only these parts.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+
+    /// Short durations, few rounds and nothing stored beforehand: shows that the benchmark works, not how fast the server is.
+    #[arg(long)]
+    quick: bool,
+
+    #[command(flatten)]
+    scale: scale::Args,
+
+    /// Connections of the generator at full load.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+
+    /// Size of each body, in bytes.
+    #[arg(long, default_value_t = 512)]
+    body_bytes: usize,
+
+    /// Admin key the servers are started with.
+    #[arg(long, default_value = "rst_live_0123456789abcdefghjkmnpqrstvwxyz")]
+    admin_key: String,
+
+    /// A further variable in the environment of the servers, as NAME=VALUE.
+    #[arg(long, value_parser = parse_variable)]
+    server_env: Vec<(String, String)>,
+}
+
+/// Everything one run of the benchmark found; parts that were not asked for are null.
+#[derive(Serialize)]
+pub(crate) struct Document {
+    quick: bool,
+    machine: Machine,
+    server_env: Vec<(String, String)>,
+    scale: Scale,
+    connections: usize,
+    body_bytes: usize,
+    #[serde(flatten)]
+    figures: Figures,
+    bars: Vec<Bar>,
+}
+
+#[derive(Default, Serialize)]
+struct Figures {
+    rates: Rates,
+    latency: Option<LatencyFigures>,
+    memory: Option<Memory>,
+    start: Option<Start>,
+    hanging: Option<Hanging>,
+    /// Acknowledged deliveries that never arrived, over all parts; null when no part delivers.
+    lost: Option<u64>,
+}
+
+/// What the parts of one run share.
+struct Bench {
+    restante: PathBuf,
+    /// Holds all data directories; removed at the end.
+    directory: TempDir,
+    sink: Sink,
+    scale: Scale,
+    connections: usize,
+    body_bytes: usize,
+    admin_key: String,
+    server_env: Vec<(String, String)>,
+}
+
+/// Runs the benchmark; SIGINT and SIGTERM end it and every process it started.
+///
+/// # Errors
+/// The binary is missing, a process did not start or answer, or the run was interrupted.
+pub(crate) fn run(args: Args) -> Result<Document> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        tokio::select! {
+            document = measure(args) => document,
+            _ = interrupt.recv() => bail!("interrupted"),
+            _ = terminate.recv() => bail!("terminated"),
+        }
+    })
+}
+
+async fn measure(args: Args) -> Result<Document> {
+    let restante = binary(&args.restante)?;
+    std::fs::create_dir_all(&args.data_root).with_context(|| {
+        format!("cannot create {}\nhint: choose another --data-root", args.data_root.display())
+    })?;
+    let data_root = args.data_root.canonicalize()?;
+    let machine = Machine::read(&data_root);
+    if machine.filesystem == "tmpfs" {
+        progress("the data root is in memory: no commit reaches a disk, the figures mean nothing")?;
+    }
+    let bench = Bench {
+        restante,
+        directory: tempfile::Builder::new().prefix("run-").tempdir_in(&data_root)?,
+        sink: Sink::start().await?,
+        scale: args.scale.scale(args.quick),
+        connections: args.connections,
+        body_bytes: args.body_bytes,
+        admin_key: args.admin_key,
+        server_env: args.server_env,
+    };
+    let figures = figures(&bench, &args.only).await?;
+    let bars = bars::judge(&figures);
+    let Bench { scale, connections, body_bytes, server_env, .. } = bench;
+    Ok(Document { quick: args.quick, machine, server_env, scale, connections, body_bytes, figures, bars })
+}
+
+async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
+    let wanted = |part: Part| only.is_empty() || only.contains(&part);
+    let mut figures = Figures { rates: rates::measure(bench, &wanted).await?, ..Figures::default() };
+    if wanted(Part::Latency) {
+        figures.latency = Some(stage::latency::measure(bench).await?);
+    }
+    if wanted(Part::Memory) {
+        figures.memory = Some(stage::memory::measure(bench, figures.rates.peak_bytes()).await?);
+    }
+    if wanted(Part::Start) {
+        figures.start = Some(stage::start::measure(bench).await?);
+    }
+    if wanted(Part::Hanging) {
+        figures.hanging = Some(stage::hanging::measure(bench).await?);
+    }
+    let lost = [
+        figures.rates.lost(),
+        figures.latency.as_ref().map(|latency| latency.lost),
+        figures.memory.as_ref().map(|memory| memory.lost),
+        figures.start.as_ref().map(|start| start.lost),
+        figures.hanging.as_ref().map(|hanging| hanging.healthy_lost),
+    ];
+    figures.lost = lost.into_iter().flatten().reduce(|sum, lost| sum + lost);
+    Ok(figures)
+}
+
+fn binary(path: &Path) -> Result<PathBuf> {
+    ensure!(
+        path.is_file(),
+        "{} is missing\nhint: cargo build --release -p restante, or name it with --restante",
+        path.display()
+    );
+    Ok(path.canonicalize()?)
+}
+
+fn parse_variable(text: &str) -> Result<(String, String)> {
+    let (name, value) = text.split_once('=').context("not of the form NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Tells a person at the terminal what is being measured.
+fn progress(line: &str) -> Result<()> {
+    Ok(writeln!(stderr(), "{line}")?)
+}

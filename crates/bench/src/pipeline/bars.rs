@@ -1,0 +1,124 @@
+//! The bars: what the figures must reach.
+
+use serde::Serialize;
+
+use super::Figures;
+use super::rates::Rate;
+use super::statistics::float;
+
+/// One bar and how a run did.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bar {
+    name: &'static str,
+    /// What the run reached; null when that part was not measured.
+    value: Option<f64>,
+    bound: Bound,
+    target: f64,
+    unit: &'static str,
+    /// Null when that part was not measured, or not at the size that the bar is about.
+    met: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Bound {
+    AtLeast,
+    AtMost,
+}
+
+/// Messages that make a store full, and deliveries that make many pending.
+const PRELOADED_MIN: u64 = 3_000_000;
+const PENDING_MIN: u64 = 1_000_000;
+
+pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
+    let rates = &figures.rates;
+    let ratio = |rate: &Option<Rate>| rate.as_ref().and_then(|rate| rate.ratio_median);
+    let (latency, memory) = (figures.latency.as_ref(), figures.memory.as_ref());
+    let (start, hanging) = (figures.start.as_ref(), figures.hanging.as_ref());
+    let ready = |start: &super::Start| start.paused.ready_seconds.max(start.due.ready_seconds);
+    let start_peak = |start: &super::Start| float(start.paused.peak_bytes.max(start.due.peak_bytes));
+    let many_pending = start.is_some_and(|start| start.pending >= PENDING_MIN);
+    vec![
+        at_least("durable accepts", ratio(&rates.accepts), 0.35, "of the ceiling"),
+        at_least("events to one destination", ratio(&rates.events1), 0.22, "of the ceiling"),
+        at_least("deliveries to ten destinations", ratio(&rates.events10), 0.45, "of the ceiling"),
+        at_least(
+            "events of 200 sources on a full store",
+            ratio(&rates.sources200_loaded),
+            0.15,
+            "of the ceiling",
+        )
+        .only_if(rates.preloaded >= PRELOADED_MIN),
+        at_most(
+            "acknowledgement p50 of one connection",
+            latency.and_then(|latency| latency.one_connection_to_fdatasync),
+            3.0,
+            "fdatasync p50",
+        ),
+        at_most(
+            "arrival p99 at 1,000 events per second",
+            latency.and_then(|latency| latency.arrival_p99_us_at_1000).map(|us| us / 1e3),
+            10.0,
+            "ms",
+        ),
+        at_most("memory at full load", memory.map(|memory| float(memory.peak_bytes) / 1e6), 150.0, "MB"),
+        at_most("memory idle", memory.map(|memory| float(memory.idle_bytes) / 1e6), 30.0, "MB"),
+        at_most("start with pending deliveries", start.map(ready), 2.0, "s").only_if(many_pending),
+        at_most(
+            "memory after a start with pending deliveries",
+            start.map(|start| start_peak(start) / 1e6),
+            150.0,
+            "MB",
+        )
+        .only_if(many_pending),
+        at_most(
+            "arrival p99 beside hanging destinations",
+            hanging.and_then(|hanging| hanging.healthy_arrival.p99()).map(|us| float(us) / 1e3),
+            20.0,
+            "ms",
+        )
+        .only_if(hanging.is_some_and(super::Hanging::is_full_size)),
+        at_most("acknowledged and lost", figures.lost.map(float), 0.0, "deliveries"),
+    ]
+}
+
+impl Bar {
+    /// Judges only a run of the size that the bar is about; the value is reported in any case.
+    fn only_if(self, full_size: bool) -> Self {
+        Self { met: self.met.filter(|_| full_size), ..self }
+    }
+}
+
+fn at_least(name: &'static str, value: Option<f64>, target: f64, unit: &'static str) -> Bar {
+    Bar { name, value, bound: Bound::AtLeast, target, unit, met: value.map(|value| value >= target) }
+}
+
+fn at_most(name: &'static str, value: Option<f64>, target: f64, unit: &'static str) -> Bar {
+    Bar { name, value, bound: Bound::AtMost, target, unit, met: value.map(|value| value <= target) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_met_up_to_and_including_its_target() {
+        assert_eq!(at_least("x", Some(0.35), 0.35, "").met, Some(true));
+        assert_eq!(at_least("x", Some(0.3499), 0.35, "").met, Some(false));
+        assert_eq!(at_most("x", Some(2.0), 2.0, "s").met, Some(true));
+        assert_eq!(at_most("x", Some(2.01), 2.0, "s").met, Some(false));
+    }
+
+    #[test]
+    fn a_smaller_run_is_reported_and_not_judged() {
+        let bar = at_most("x", Some(1.0), 2.0, "s").only_if(false);
+        assert_eq!((bar.value, bar.met), (Some(1.0), None));
+    }
+
+    #[test]
+    fn a_bar_that_was_not_measured_is_neither_met_nor_missed() {
+        let bars = judge(&Figures::default());
+        assert_eq!(bars.len(), 12);
+        assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
+    }
+}

@@ -1,0 +1,138 @@
+//! One load on a server, from the first request to the last arrival.
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::Bench;
+use super::child::Load;
+use super::server::{Server, Source};
+use crate::latency::Percentiles;
+use crate::load::{Report, per_second};
+use crate::sink::Stats;
+
+/// Load before each measurement, in seconds: connections, lanes and caches are then as in a running server.
+const WARM_UP_SECONDS: f64 = 1.0;
+
+/// How many sources, and how many destinations each has.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) sources: usize,
+    pub(super) destinations: usize,
+}
+
+/// What went through a server under closed-loop load.
+#[derive(Clone, Serialize)]
+pub(crate) struct Flow {
+    pub(super) sent: u64,
+    pub(super) acknowledged: u64,
+    /// Requests with another answer than a 2xx, or none.
+    pub(super) refused: u64,
+    pub(super) acks_per_second: f64,
+    pub(super) ack: Percentiles,
+    /// Messages that arrived, each counted once for each destination.
+    pub(super) delivered: u64,
+    pub(super) duplicates: u64,
+    /// Acknowledged and never arrived, the warm-up included.
+    pub(super) lost: u64,
+    /// Deliveries over the time from the first request to the last arrival.
+    pub(super) deliveries_per_second: f64,
+    /// From the last acknowledgement to the last arrival.
+    pub(super) drain_seconds: f64,
+    /// The most memory the server had until then, in bytes.
+    pub(super) peak_bytes: u64,
+}
+
+impl Shape {
+    /// Creates the sources and their destinations, each at a path of its own at the receiver.
+    pub(super) async fn create(self, bench: &Bench, server: &mut Server) -> Result<Vec<Source>> {
+        let mut sources = Vec::with_capacity(self.sources);
+        for index in 0..self.sources {
+            let urls: Vec<_> =
+                (0..self.destinations).map(|k| bench.sink.url(&format!("/d/{index}/{k}"))).collect();
+            sources.push(server.source(&format!("source {index}"), &urls).await?);
+        }
+        Ok(sources)
+    }
+}
+
+impl Bench {
+    /// A closed loop on all connections, at these URLs in turn.
+    pub(super) fn full_load(&self, urls: Vec<String>, seconds: f64) -> Load {
+        let (connections, body_bytes) = (self.connections, self.body_bytes);
+        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate: None }
+    }
+
+    /// Requests per second from the generator straight to the receiver.
+    pub(super) async fn ceiling(&self) -> Result<f64> {
+        self.sink.reset().await?;
+        let report =
+            self.full_load(vec![self.sink.url("/ceiling")], self.scale.ceiling_seconds).run().await?;
+        Ok(report.acks_per_second)
+    }
+
+    /// Warms `server` up, loads `sources` for the scale's seconds and waits until everything has arrived.
+    pub(super) async fn flow(
+        &self,
+        server: &Server,
+        sources: &[Source],
+        destinations: usize,
+    ) -> Result<Flow> {
+        let urls: Vec<_> = sources.iter().map(|source| source.intake.clone()).collect();
+        let warm_up = self.full_load(urls.clone(), WARM_UP_SECONDS.min(self.scale.seconds));
+        let warm_up = self.flow_once(server, &warm_up, destinations).await?;
+        let mut flow =
+            self.flow_once(server, &self.full_load(urls, self.scale.seconds), destinations).await?;
+        flow.lost += warm_up.lost;
+        Ok(flow)
+    }
+
+    /// Has at least `count` messages accepted, by `sources` in turn; gives how many, and how many a second.
+    ///
+    /// # Errors
+    /// Nothing is accepted any more.
+    pub(super) async fn store(&self, sources: &[Source], count: u64) -> Result<(u64, f64)> {
+        let mut load = self.full_load(sources.iter().map(|source| source.intake.clone()).collect(), 0.0);
+        load.seconds = None;
+        let (mut stored, mut rates) = (0, Vec::new());
+        while stored < count {
+            load.count = Some(count - stored);
+            let report = load.run().await?;
+            ensure!(
+                report.acknowledged > 0,
+                "the server accepts nothing after {stored} messages: {report:?}"
+            );
+            stored += report.acknowledged;
+            rates.push(report.acks_per_second);
+        }
+        // Later runs only make up for what the first was refused.
+        Ok((stored, rates.first().copied().unwrap_or_default()))
+    }
+
+    async fn flow_once(&self, server: &Server, load: &Load, destinations: usize) -> Result<Flow> {
+        self.sink.reset().await?;
+        let report = load.run().await?;
+        let stats = self.sink.wait_for(report.acknowledged * destinations as u64).await?;
+        Ok(Flow::new(&report, &stats, destinations, server.memory()?.peak_bytes))
+    }
+}
+
+impl Flow {
+    fn new(report: &Report, stats: &Stats, destinations: usize, peak_bytes: u64) -> Self {
+        Self {
+            sent: report.sent,
+            acknowledged: report.acknowledged,
+            refused: report.sent - report.acknowledged,
+            acks_per_second: report.acks_per_second,
+            ack: report.ack,
+            delivered: stats.distinct,
+            duplicates: stats.duplicates,
+            lost: stats.lost(report.acknowledged, destinations as u64),
+            deliveries_per_second: per_second(stats.distinct, report.first_sent_us, stats.last_us),
+            drain_seconds: std::time::Duration::from_micros(
+                stats.last_us.saturating_sub(report.last_answer_us),
+            )
+            .as_secs_f64(),
+            peak_bytes,
+        }
+    }
+}

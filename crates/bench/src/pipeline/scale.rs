@@ -1,0 +1,106 @@
+//! How long and how much a run measures.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// The parts of the benchmark.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Part {
+    /// Generator straight to receiver.
+    Ceiling,
+    /// Durable accepts of a source without destinations.
+    Accepts,
+    /// One source with one destination.
+    Events1,
+    /// One source with ten destinations.
+    Events10,
+    /// 200 sources with one destination each, on an empty store and on a full one.
+    Sources200,
+    /// Latency at fixed rates and with one connection, beside the time of an fdatasync.
+    Latency,
+    /// Server memory, idle and at full load.
+    Memory,
+    /// Start with many pending deliveries.
+    Start,
+    /// Healthy destinations beside hanging ones.
+    Hanging,
+}
+
+#[derive(clap::Args)]
+#[group(id = "scale")]
+pub(crate) struct Args {
+    /// Rounds of every rate and latency; the median counts [default: 3, quick: 1].
+    #[arg(long)]
+    rounds: Option<usize>,
+
+    /// Load of each rate, in seconds [default: 8, quick: 2].
+    #[arg(long)]
+    seconds: Option<f64>,
+
+    /// Each run of the raw ceiling, in seconds [default: 3, quick: 1].
+    #[arg(long)]
+    ceiling_seconds: Option<f64>,
+
+    /// Load of each latency, in seconds [default: 10, quick: 2].
+    #[arg(long)]
+    latency_seconds: Option<f64>,
+
+    /// Messages stored before 200 sources are measured again; 0 leaves that out [default: 3000000, quick: 0].
+    #[arg(long)]
+    preload: Option<u64>,
+
+    /// Requests stored before a start; each leaves ten pending deliveries [default: 100000, quick: 2000].
+    #[arg(long)]
+    pending_requests: Option<u64>,
+
+    /// Load of the part with hanging destinations, in seconds [default: 60, quick: 5].
+    #[arg(long)]
+    hanging_seconds: Option<f64>,
+
+    /// Destinations that hang [default: 1000, quick: 50].
+    #[arg(long)]
+    hanging_destinations: Option<usize>,
+
+    /// Healthy destinations beside them [default: 100, quick: 10].
+    #[arg(long)]
+    healthy_destinations: Option<usize>,
+}
+
+/// The sizes of a run, settled.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Scale {
+    pub(super) rounds: usize,
+    pub(super) seconds: f64,
+    pub(super) ceiling_seconds: f64,
+    pub(super) latency_seconds: f64,
+    pub(super) preload: u64,
+    pub(super) pending_requests: u64,
+    pub(super) hanging_seconds: f64,
+    pub(super) hanging_destinations: usize,
+    pub(super) healthy_destinations: usize,
+}
+
+/// How long deliveries may stand still before what is missing counts as lost: longer than any retry wait of a run.
+pub(super) const STILL_MAX: Duration = Duration::from_secs(10);
+
+impl Args {
+    pub(super) fn scale(&self, quick: bool) -> Scale {
+        let pick = |given: Option<f64>, full, short| given.unwrap_or(if quick { short } else { full });
+        let count =
+            |given: Option<usize>, full, short| given.unwrap_or(if quick { short } else { full }).max(1);
+        let messages = |given: Option<u64>, full, short| given.unwrap_or(if quick { short } else { full });
+        Scale {
+            rounds: count(self.rounds, 3, 1),
+            seconds: pick(self.seconds, 8.0, 2.0),
+            ceiling_seconds: pick(self.ceiling_seconds, 3.0, 1.0),
+            latency_seconds: pick(self.latency_seconds, 10.0, 2.0),
+            preload: messages(self.preload, 3_000_000, 0),
+            pending_requests: messages(self.pending_requests, 100_000, 2_000),
+            hanging_seconds: pick(self.hanging_seconds, 60.0, 5.0),
+            hanging_destinations: count(self.hanging_destinations, 1_000, 50),
+            healthy_destinations: count(self.healthy_destinations, 100, 10),
+        }
+    }
+}

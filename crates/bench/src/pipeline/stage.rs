@@ -1,0 +1,6 @@
+//! The parts that are no rate.
+
+pub(super) mod hanging;
+pub(super) mod latency;
+pub(super) mod memory;
+pub(super) mod start;

@@ -1,0 +1,4 @@
+//! The running server: doors, dispatcher, channels, upkeep.
+
+pub mod channel;
+pub mod clock;

@@ -1,0 +1,106 @@
+//! A destination as it lives in a running node.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use restante_core::endpoint::Destination;
+use restante_core::id::{DestinationId, SourceId, WorkspaceId};
+use restante_core::message::Received;
+
+use crate::Content;
+
+/// One destination: its identity, its settings of the moment, and how many leases its lane can use.
+///
+/// There is one for each destination as long as the node runs, shared by all its parcels, so that a changed URL
+/// counts from the next attempt's start.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub id: DestinationId,
+    pub source: SourceId,
+    pub workspace: WorkspaceId,
+    settings: RwLock<Arc<Settings>>,
+    leases_max: AtomicU32,
+}
+
+/// The settings of an endpoint at one version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub destination: Destination,
+    pub version: u32,
+    /// It was deleted: no attempt may start.
+    pub gone: bool,
+}
+
+/// Leases a lane is given before it has shown what it can use.
+const LEASES_MAX_START: u32 = 40;
+
+impl Endpoint {
+    pub fn new(id: DestinationId, source: SourceId, workspace: WorkspaceId, settings: Settings) -> Self {
+        Self {
+            id,
+            source,
+            workspace,
+            settings: RwLock::new(Arc::new(settings)),
+            leases_max: AtomicU32::new(LEASES_MAX_START),
+        }
+    }
+
+    /// The settings of now.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// How many deliveries the lane wants leased at once, running ones included.
+    pub fn leases_max(&self) -> u32 {
+        self.leases_max.load(Ordering::Relaxed)
+    }
+
+    /// Set by the dispatcher as the lane learns what it can use.
+    pub fn set_leases_max(&self, leases: u32) {
+        self.leases_max.store(leases, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of content that parcels hold in memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ContentBytes(Arc<AtomicU64>);
+
+/// One content's share of [`ContentBytes`], given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bytes: u64,
+    of: ContentBytes,
+}
+
+impl ContentBytes {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Wraps a content so that it counts.
+    pub(crate) fn hold(&self, received: Received) -> Content {
+        let block = |bytes: &Bytes| bytes.len() as u64;
+        // What the structures around the bytes take, roughly.
+        let bytes = block(&received.body) + block(received.headers.packed()) + 512;
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Content { received, held: Held { bytes, of: self.clone() } }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Content {
+    /// What it counts for.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes
+    }
+}

@@ -1,0 +1,303 @@
+//! Configuration records: typed bodies over one generic shape.
+
+use restante_core::endpoint::{Destination, Source};
+use restante_core::id::{self, Id, Key, WorkspaceId};
+use restante_core::{Timestamp, limits};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{BulkRetry, Created, Error, Page, Paged, Store, Updated};
+
+/// What a record is. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Workspace = 1,
+    Source = 2,
+    Destination = 3,
+    ApiKey = 4,
+    BulkRetry = 5,
+}
+
+/// A record as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw {
+    pub uuid: u128,
+    pub workspace: WorkspaceId,
+    pub parent: Option<u128>,
+    /// Counts changes from 1.
+    pub version: u32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Unique among the living of its kind in the workspace.
+    pub name: Option<String>,
+    /// Unique among the living of its kind.
+    pub lookup: Option<String>,
+    /// JSON.
+    pub body: String,
+}
+
+impl Raw {
+    pub(crate) fn key(&self) -> Key {
+        Id::<id::kind::Source>::from_uuid(self.uuid).key()
+    }
+}
+
+/// A record to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    pub kind: Kind,
+    /// `None` only for a workspace, which owns itself.
+    pub workspace: Option<WorkspaceId>,
+    pub parent: Option<u128>,
+    pub name: Option<String>,
+    pub lookup: Option<String>,
+    pub body: String,
+    /// Random part of the new id.
+    pub tail: id::Tail,
+}
+
+/// A type that is kept as a record.
+pub trait Kept: Serialize + DeserializeOwned + Send {
+    const KIND: Kind;
+    type IdKind: id::Kind;
+    fn name(&self) -> Option<String>;
+    fn lookup(&self) -> Option<String>;
+}
+
+/// A typed record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record<T: Kept> {
+    pub id: Id<T::IdKind>,
+    pub workspace: WorkspaceId,
+    pub parent: Option<u128>,
+    pub version: u32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub body: T,
+}
+
+/// A tenant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workspace {
+    pub name: String,
+    /// Mail addresses.
+    pub owners: Vec<String>,
+    /// Upper bound for its sources, 1 to 365 days.
+    pub retention_days_max: u32,
+}
+
+impl Workspace {
+    pub fn new(name: String, owners: Vec<String>) -> Self {
+        Self { name, owners, retention_days_max: *limits::RETENTION_DAYS.end() }
+    }
+}
+
+/// A credential. The secret itself is never stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApiKey {
+    pub name: String,
+    pub mode: Mode,
+    pub scopes: Vec<String>,
+    /// SHA-256 of the token, in hexadecimal.
+    pub hash: String,
+    /// The token's last four characters.
+    pub last4: String,
+    pub revoked_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// What a key's mails do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    Live,
+    Test,
+}
+
+/// A bulk retry and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BulkRetryJob {
+    pub bulk: BulkRetry,
+    /// Key of the last delivery looked at.
+    pub cursor: i64,
+    /// Deliveries created by the job itself have keys from here on and are left alone.
+    pub end: i64,
+    /// How many matched when it was asked for.
+    pub total: u64,
+    pub created: u64,
+    pub state: BulkRetryState,
+}
+
+/// Where a bulk retry stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkRetryState {
+    Running,
+    Done,
+    /// Ended early: the credits ran out or the destination is gone.
+    Ended,
+}
+
+impl Kept for Workspace {
+    const KIND: Kind = Kind::Workspace;
+    type IdKind = id::kind::Workspace;
+    fn name(&self) -> Option<String> {
+        None
+    }
+    fn lookup(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Kept for Source {
+    const KIND: Kind = Kind::Source;
+    type IdKind = id::kind::Source;
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
+    }
+    fn lookup(&self) -> Option<String> {
+        Some(self.token.clone())
+    }
+}
+
+impl Kept for Destination {
+    const KIND: Kind = Kind::Destination;
+    type IdKind = id::kind::Destination;
+    fn name(&self) -> Option<String> {
+        None
+    }
+    fn lookup(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Kept for ApiKey {
+    const KIND: Kind = Kind::ApiKey;
+    type IdKind = id::kind::ApiKey;
+    fn name(&self) -> Option<String> {
+        None
+    }
+    fn lookup(&self) -> Option<String> {
+        Some(self.hash.clone())
+    }
+}
+
+impl Kept for BulkRetryJob {
+    const KIND: Kind = Kind::BulkRetry;
+    type IdKind = id::kind::Replay;
+    fn name(&self) -> Option<String> {
+        None
+    }
+    fn lookup(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<T: Kept> Record<T> {
+    pub(crate) fn from_raw(raw: Raw) -> Result<Self, Error> {
+        let body = serde_json::from_str(&raw.body).map_err(|error| Error::Damaged(error.to_string()))?;
+        Ok(Self {
+            id: Id::from_uuid(raw.uuid),
+            workspace: raw.workspace,
+            parent: raw.parent,
+            version: raw.version,
+            created_at: raw.created_at,
+            updated_at: raw.updated_at,
+            body,
+        })
+    }
+
+    fn into_raw(self) -> Result<Raw, Error> {
+        Ok(Raw {
+            uuid: self.id.uuid(),
+            workspace: self.workspace,
+            parent: self.parent,
+            version: self.version,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            name: self.body.name(),
+            lookup: self.body.lookup(),
+            body: to_json(&self.body)?,
+        })
+    }
+}
+
+/// What became of a typed create or update.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written<T: Kept> {
+    Done(Record<T>),
+    NotFound,
+    NameTaken,
+    TooMany,
+    /// Somebody else changed it since it was read: read it again.
+    Stale,
+}
+
+fn to_json<T: Serialize>(body: &T) -> Result<String, Error> {
+    serde_json::to_string(body).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+/// The typed face of the record methods.
+impl dyn Store {
+    /// Creates a record; see [`Store::create`].
+    pub async fn make<T: Kept>(
+        &self,
+        workspace: Option<WorkspaceId>,
+        parent: Option<u128>,
+        body: T,
+        tail: id::Tail,
+        now: Timestamp,
+    ) -> Result<Written<T>, Error> {
+        let draft = Draft {
+            kind: T::KIND,
+            workspace,
+            parent,
+            name: body.name(),
+            lookup: body.lookup(),
+            body: to_json(&body)?,
+            tail,
+        };
+        Ok(match self.create(draft, now).await? {
+            Created::Done(raw) => Written::Done(Record::from_raw(raw)?),
+            Created::NameTaken => Written::NameTaken,
+            Created::ParentGone => Written::NotFound,
+            Created::TooMany => Written::TooMany,
+        })
+    }
+
+    /// Replaces a record that was read before; see [`Store::update`].
+    pub async fn put<T: Kept>(&self, record: Record<T>, now: Timestamp) -> Result<Written<T>, Error> {
+        Ok(match self.update(T::KIND, record.into_raw()?, now).await? {
+            Updated::Done(raw) => Written::Done(Record::from_raw(raw)?),
+            Updated::NotFound => Written::NotFound,
+            Updated::NameTaken => Written::NameTaken,
+            Updated::Stale => Written::Stale,
+        })
+    }
+
+    /// One living record.
+    pub async fn get<T: Kept>(
+        &self,
+        workspace: WorkspaceId,
+        id: Id<T::IdKind>,
+    ) -> Result<Option<Record<T>>, Error> {
+        self.record(T::KIND, workspace, id.uuid()).await?.map(Record::from_raw).transpose()
+    }
+
+    /// One living record of any workspace.
+    pub async fn find<T: Kept>(&self, lookup: &str) -> Result<Option<Record<T>>, Error> {
+        self.record_by_lookup(T::KIND, lookup).await?.map(Record::from_raw).transpose()
+    }
+
+    /// Living records, newest first.
+    pub async fn list<T: Kept>(
+        &self,
+        workspace: Option<WorkspaceId>,
+        parent: Option<u128>,
+        page: Page,
+    ) -> Result<Paged<Record<T>>, Error> {
+        let paged = self.records(T::KIND, workspace, parent, page).await?;
+        let items = paged.items.into_iter().map(Record::from_raw).collect::<Result<_, _>>()?;
+        Ok(Paged { items, next: paged.next, prev: paged.prev, total: paged.total })
+    }
+}

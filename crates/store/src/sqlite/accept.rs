@@ -1,0 +1,254 @@
+//! Accepting a request: message, deliveries and charge in one transaction.
+
+use std::sync::Arc;
+
+use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail, WorkspaceId};
+use restante_core::message::Received;
+use restante_core::{Delivery, Timestamp};
+use rusqlite::params;
+
+use super::Fault;
+use super::codec::{PENDING, SENDING};
+use super::engine::Engine;
+use crate::row::ChargeReason;
+use crate::{Accepted, Change, Changed, Grant, Incoming, Lease, Parcel};
+
+/// What an accepted request costs.
+pub(super) const PRICE: i64 = 1;
+
+impl Engine {
+    /// See [`crate::Store::accept`].
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn accept(&mut self, incoming: Incoming) -> Result<Accepted, Fault> {
+        let Some(source) = self.config.tokens.get(&incoming.token).copied() else {
+            return Ok(Accepted::UnknownSource);
+        };
+        let entry = &self.config.sources[&source];
+        let answer = entry.answer.clone();
+        let workspace = entry.workspace;
+        if !self.can_pay(workspace, PRICE) {
+            return Ok(Accepted::CreditsExhausted);
+        }
+        let now = incoming.now;
+        let id = self.store_message(source, incoming.received, now, incoming.tail, None)?;
+        self.charge(workspace, PRICE, ChargeReason::Request, now, incoming.tail, || id.to_string())?;
+        Ok(Accepted::Fresh { id, answer })
+    }
+
+    /// Stores a message of a living source with a delivery for each of its destinations.
+    pub(super) fn store_message(
+        &mut self,
+        source: i64,
+        received: Received,
+        now: Timestamp,
+        tail: Tail,
+        replay_of: Option<RequestId>,
+    ) -> Result<RequestId, Fault> {
+        let entry = &self.config.sources[&source];
+        let workspace_id = self.config.workspaces.get(&entry.workspace).map(|it| it.id);
+        let endpoints = entry.endpoints.clone();
+        let fanout = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
+        let key = self.take_keys(now, 1 + fanout);
+        let id = RequestId::new(key, tail);
+        self.conn
+            .prepare_cached(
+                "INSERT INTO message (key, tail, source, fanout, received_at, replay_of, method, path, query, remote, headers, body) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            )?
+            .execute(params![
+                key.value(),
+                tail_column(tail),
+                source,
+                fanout,
+                now.millis(),
+                replay_of.map(|id| id.uuid().to_be_bytes()),
+                received.method,
+                received.path,
+                received.query,
+                received.remote_address,
+                &received.headers.packed()[..],
+                &received.body[..],
+            ])?;
+        self.history.add(source, key.value());
+        let content = Arc::new(self.content_bytes.hold(received));
+        for (index, endpoint) in (1..).zip(endpoints) {
+            let leased = self.room(endpoint) > 0;
+            self.insert_delivery(&NewDelivery {
+                key: key.plus(index),
+                message: key,
+                endpoint,
+                now,
+                leased,
+                retry_of: None,
+            })?;
+            if leased {
+                self.hand_over(endpoint, Id::new(key.plus(index), tail), 1, id, &content, now);
+            }
+        }
+        if let Some(workspace) = workspace_id.filter(|_| self.watched) {
+            self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
+        }
+        Ok(id)
+    }
+
+    /// Inserts a new delivery, leased at birth or due now.
+    pub(super) fn insert_delivery(&mut self, new: &NewDelivery) -> Result<(), Fault> {
+        let entry = self.config.endpoints.get(&new.endpoint);
+        let version = entry.map(|entry| entry.settings.version);
+        let life = if new.leased { Delivery::born_leased(new.now) } else { Delivery::new(new.now) };
+        self.conn
+            .prepare_cached(
+                "INSERT INTO delivery (key, message, endpoint, state, claimed, cancel_requested, made, used, lost, due_at, \
+                 started_at, endpoint_version, created_at, retry_of) VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 0, 0, ?6, ?7, ?8, ?9, ?10)",
+            )?
+            .execute(params![
+                new.key.value(),
+                new.message.value(),
+                new.endpoint,
+                if new.leased { SENDING } else { PENDING },
+                life.attempts_made,
+                new.now.millis(),
+                new.leased.then_some(new.now.millis()),
+                version.filter(|_| new.leased),
+                new.retry_of.map(|_| new.now.millis()),
+                new.retry_of,
+            ])?;
+        self.history.add(new.endpoint, new.key.value());
+        if new.leased {
+            self.count_lease(new.endpoint, new.key.value(), true);
+        } else {
+            self.plan(new.endpoint, new.now.millis());
+        }
+        Ok(())
+    }
+
+    /// Stages a parcel: it leaves when the transaction is durable.
+    pub(super) fn hand_over(
+        &mut self,
+        endpoint: i64,
+        delivery: DeliveryId,
+        attempt: u32,
+        request: RequestId,
+        content: &Arc<crate::Content>,
+        now: Timestamp,
+    ) {
+        let Some(entry) = self.config.endpoints.get(&endpoint) else { return };
+        self.staged.parcels.push(Parcel {
+            lease: Lease { delivery, attempt },
+            request,
+            endpoint: Arc::clone(&entry.endpoint),
+            content: Arc::clone(content),
+            claimed_at: now,
+        });
+        self.tell(endpoint, || Changed::Delivery(delivery));
+    }
+
+    pub(super) fn can_pay(&self, workspace: i64, price: i64) -> bool {
+        let balance = self.config.workspaces.get(&workspace).and_then(|entry| entry.balance);
+        balance.is_none_or(|balance| balance >= price)
+    }
+
+    /// Charges what [`Engine::can_pay`] allowed. Costs nothing where nothing is counted.
+    pub(super) fn charge(
+        &mut self,
+        workspace: i64,
+        price: i64,
+        reason: ChargeReason,
+        now: Timestamp,
+        tail: Tail,
+        reference: impl FnOnce() -> String,
+    ) -> Result<(), Fault> {
+        let Some(entry) = self.config.workspaces.get_mut(&workspace) else { return Ok(()) };
+        let Some(balance) = &mut entry.balance else { return Ok(()) };
+        *balance -= price;
+        entry.balance_changed = true;
+        self.write_ledger(workspace, -price, reason, now, tail, Some(reference()))
+    }
+
+    /// See [`crate::Store::grant`].
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn grant(
+        &mut self,
+        workspace: WorkspaceId,
+        grant: Grant,
+        note: String,
+        now: Timestamp,
+    ) -> Result<Option<i64>, Fault> {
+        let found = self.config.workspaces.iter_mut().find(|(_, entry)| entry.id == workspace);
+        let Some((row, entry)) = found else { return Ok(None) };
+        let (delta, balance) = match grant {
+            Grant::Delta(delta) => (delta, Some(entry.balance.unwrap_or(0).saturating_add(delta).max(0))),
+            Grant::Unlimited => (0, None),
+        };
+        entry.balance = balance;
+        entry.balance_changed = true;
+        let row = *row;
+        let tail = Tail::from_bits(now.millis().unsigned_abs());
+        self.write_ledger(row, delta, ChargeReason::Grant, now, tail, Some(note))?;
+        Ok(balance)
+    }
+
+    fn write_ledger(
+        &mut self,
+        workspace: i64,
+        delta: i64,
+        reason: ChargeReason,
+        now: Timestamp,
+        tail: Tail,
+        reference: Option<String>,
+    ) -> Result<(), Fault> {
+        let key = self.take_keys(now, 1);
+        self.conn
+            .prepare_cached(
+                "INSERT INTO ledger (key, tail, workspace, at, delta, reason, reference) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                key.value(),
+                tail_column(tail),
+                workspace,
+                now.millis(),
+                delta,
+                reason as i64,
+                reference
+            ])?;
+        Ok(())
+    }
+
+    /// Writes the balances that changed in this transaction, once each.
+    pub(super) fn write_balances(&mut self) -> Result<(), Fault> {
+        for (row, entry) in &mut self.config.workspaces {
+            if !std::mem::take(&mut entry.balance_changed) {
+                continue;
+            }
+            match entry.balance {
+                Some(balance) => self
+                    .conn
+                    .prepare_cached("INSERT OR REPLACE INTO credit (workspace, balance) VALUES (?1, ?2)")?
+                    .execute(params![row, balance])?,
+                None => {
+                    self.conn.prepare_cached("DELETE FROM credit WHERE workspace = ?1")?.execute([row])?
+                }
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A delivery to be inserted.
+pub(super) struct NewDelivery {
+    pub(super) key: Key,
+    pub(super) message: Key,
+    pub(super) endpoint: i64,
+    pub(super) now: Timestamp,
+    pub(super) leased: bool,
+    pub(super) retry_of: Option<i64>,
+}
+
+/// A tail as it is stored. 53 bits fit into SQLite's 64 signed ones.
+pub(super) fn tail_column(tail: Tail) -> i64 {
+    i64::try_from(tail.value()).unwrap_or(0)
+}

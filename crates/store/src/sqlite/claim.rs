@@ -1,0 +1,199 @@
+//! Claiming what is due, giving claims back, and taking over after a crash.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use restante_core::delivery::{self, Attempt, CancelReason, Claim, Terms};
+use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail};
+use restante_core::message::{Headers, Received};
+use restante_core::retry::Jitter;
+use restante_core::{Outcome, State, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Fault;
+use super::codec::{DELIVERY_COLUMNS, DeliveryRow};
+use super::engine::Engine;
+use crate::{Changed, Claimed, Finished, Lease};
+
+/// Most deliveries of one endpoint in one claim.
+const CLAIM_PER_ENDPOINT: u32 = 64;
+
+impl Engine {
+    /// See [`crate::Store::claim`].
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn claim(&mut self, now: Timestamp, most: usize) -> Result<Claimed, Fault> {
+        for endpoint in std::mem::take(&mut self.crowded) {
+            self.relist(endpoint);
+        }
+        let mut count = 0;
+        let mut looks = 0;
+        while let Some(&(due, endpoint)) = self.agenda.first() {
+            // An endpoint whose due rows all ended without an attempt costs a look too.
+            if due > now.millis() || count >= most || looks >= most {
+                break;
+            }
+            looks += 1;
+            let room =
+                self.room(endpoint).min(CLAIM_PER_ENDPOINT).min(u32::try_from(most - count).unwrap_or(1));
+            count += self.claim_from(endpoint, now, room)?;
+            self.look_up_due(endpoint)?;
+        }
+        let next_due = self.agenda.first().map(|(due, _)| *due);
+        self.announced = next_due.unwrap_or(i64::MAX);
+        Ok(Claimed { count, next_due: next_due.map(Timestamp::from_millis) })
+    }
+
+    fn claim_from(&mut self, endpoint: i64, now: Timestamp, room: u32) -> Result<usize, Fault> {
+        let mut due = Vec::new();
+        {
+            let mut statement = self.conn.prepare_cached(&format!(
+                "SELECT {DELIVERY_COLUMNS} FROM delivery WHERE endpoint = ?1 AND state = 0 AND due_at <= ?2 \
+                 ORDER BY due_at, key LIMIT ?3"
+            ))?;
+            let mut rows = statement.query(params![endpoint, now.millis(), room])?;
+            while let Some(row) = rows.next()? {
+                due.push(DeliveryRow::read(row)?);
+            }
+        }
+        let mut begun = 0;
+        for row in due {
+            begun += usize::from(self.begin_attempt(row, now)?);
+        }
+        Ok(begun)
+    }
+
+    /// Begins the next attempt of a due delivery, or ends it. Returns whether an attempt began.
+    fn begin_attempt(&mut self, mut row: DeliveryRow, now: Timestamp) -> Result<bool, Fault> {
+        let Some((message, tail)) = load_message(&self.conn, row.message)? else {
+            return Err(Fault::Damaged(format!("delivery {} has no message", row.key)));
+        };
+        let entry = self.endpoint(row.endpoint)?;
+        let source = self.config.source_of(entry)?;
+        let expired = message.received_at + source.retention_ms <= now.millis();
+        let gone = if expired { Some(CancelReason::Expired) } else { entry.gone };
+        let settings = Arc::clone(&entry.settings);
+        let terms = Terms { schedule: &settings.destination.schedule, gone };
+        let id = DeliveryId::new(Key::from_value(row.key), tail);
+        match delivery::claim(&row.life, terms, now) {
+            Claim::End(ended) => {
+                self.write_delivery(&row, &ended)?;
+                self.tell(row.endpoint, || Changed::Delivery(id));
+                Ok(false)
+            }
+            Claim::Begin(leased) => {
+                row.claimed = true;
+                // An attempt never starts before the end of the one before, even if the clock went back.
+                let start = row.life.ended_at.map_or(now, |ended| ended.max(now));
+                row.started_at = Some(start.millis());
+                row.endpoint_version = Some(settings.version);
+                self.write_delivery(&row, &leased)?;
+                self.count_lease(row.endpoint, row.key, false);
+                let content = Arc::new(self.content_bytes.hold(message.received));
+                let request = RequestId::new(Key::from_value(row.message), tail);
+                self.hand_over(row.endpoint, id, leased.attempts_made, request, &content, now);
+                Ok(true)
+            }
+        }
+    }
+
+    /// See [`crate::Store::release`].
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn release(&mut self, leases: &[Lease], now: Timestamp) -> Result<(), Fault> {
+        for lease in leases {
+            let Some(mut row) = self.leased_row(*lease)? else { continue };
+            let gone = self.endpoint(row.endpoint)?.gone;
+            let settings = Arc::clone(&self.endpoint(row.endpoint)?.settings);
+            let terms = Terms { schedule: &settings.destination.schedule, gone };
+            let released = delivery::release(&row.life, terms, now);
+            self.end_lease(&row);
+            row.claimed = false;
+            row.started_at = None;
+            self.write_delivery(&row, &released)?;
+            if released.state == State::Pending {
+                self.plan(row.endpoint, released.due_at.millis());
+            }
+            self.tell(row.endpoint, || Changed::Delivery(lease.delivery));
+        }
+        Ok(())
+    }
+
+    /// Settles up to `most` leases that a crash left as lost. Returns how many there were.
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn take_over(&mut self, now: Timestamp, most: usize) -> Result<usize, Fault> {
+        let orphans = self.leased_rows(most)?;
+        for row in &orphans {
+            let tail = message_tail(&self.conn, row.message)?.unwrap_or(Tail::from_bits(0));
+            let lease =
+                Lease { delivery: Id::new(Key::from_value(row.key), tail), attempt: row.life.attempts_made };
+            let started_at = Timestamp::from_millis(row.started_at.unwrap_or(now.millis()));
+            let attempt = Attempt {
+                number: lease.attempt,
+                outcome: Outcome::Lost,
+                started_at,
+                ended_at: now.max(started_at),
+            };
+            self.settle(&Finished {
+                lease,
+                attempt,
+                endpoint_version: row.endpoint_version.unwrap_or(1),
+                jitter: Jitter::NONE,
+            })?;
+        }
+        Ok(orphans.len())
+    }
+
+    /// The row of a lease that still holds.
+    pub(super) fn leased_row(&self, lease: Lease) -> Result<Option<DeliveryRow>, Fault> {
+        let row = self.delivery_row(lease.delivery.key().value())?;
+        Ok(row.filter(|row| row.life.state == State::Sending && row.life.attempts_made == lease.attempt))
+    }
+
+    pub(super) fn endpoint(&self, row: i64) -> Result<&super::config::EndpointEntry, Fault> {
+        self.config.endpoints.get(&row).ok_or_else(|| Fault::Damaged(format!("no endpoint {row}")))
+    }
+}
+
+/// A stored message, as far as a delivery needs it.
+pub(super) struct MessageRow {
+    pub(super) source: i64,
+    pub(super) received_at: i64,
+    pub(super) received: Received,
+}
+
+/// A stored message with its tail.
+pub(super) fn load_message(conn: &Connection, key: i64) -> Result<Option<(MessageRow, Tail)>, Fault> {
+    let mut statement = conn.prepare_cached(
+        "SELECT tail, source, received_at, method, path, query, remote, headers, body FROM message WHERE key = ?1",
+    )?;
+    let mut rows = statement.query([key])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let headers = Headers::from_packed(Bytes::from(row.get::<_, Vec<u8>>(7)?))
+        .map_err(|fault| Fault::Damaged(format!("message {key}: {fault}")))?;
+    let message = MessageRow {
+        source: row.get(1)?,
+        received_at: row.get(2)?,
+        received: Received {
+            method: row.get(3)?,
+            path: row.get(4)?,
+            query: row.get(5)?,
+            headers,
+            body: Bytes::from(row.get::<_, Vec<u8>>(8)?),
+            remote_address: row.get(6)?,
+        },
+    };
+    Ok(Some((message, Tail::from_bits(row.get::<_, i64>(0)?.unsigned_abs()))))
+}
+
+pub(super) fn message_tail(conn: &Connection, key: i64) -> Result<Option<Tail>, Fault> {
+    let tail: Option<i64> = conn
+        .prepare_cached("SELECT tail FROM message WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
+    Ok(tail.map(|tail| Tail::from_bits(tail.unsigned_abs())))
+}

@@ -1,0 +1,70 @@
+//! Forward-only migrations, each with a checksum.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::Fault;
+
+struct Migration {
+    number: u32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "inbound",
+    sql: include_str!("../../migrations/sqlite/0001_inbound.sql"),
+}];
+
+/// Brings the schema up to date, each migration in a transaction of its own.
+///
+/// # Errors
+/// `Damaged` when a migration that ran had another text, or the database was written by a newer Restante.
+pub(super) fn migrate(conn: &Connection) -> Result<(), Fault> {
+    conn.execute_batch(
+        "CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)",
+    )?;
+    let newest: u32 =
+        conn.query_row("SELECT coalesce(max(number), 0) FROM migration", [], |row| row.get(0))?;
+    let known = MIGRATIONS.last().map_or(0, |migration| migration.number);
+    if newest > known {
+        return Err(Fault::Damaged(format!(
+            "the data directory has migration {newest}, this version knows {known}: it was written by a newer Restante"
+        )));
+    }
+    for migration in MIGRATIONS {
+        let checksum = hex(&Sha256::digest(migration.sql));
+        let ran: Option<String> = conn
+            .query_row("SELECT checksum FROM migration WHERE number = ?1", [migration.number], |row| {
+                row.get(0)
+            })
+            .optional()?;
+        match ran {
+            Some(ran) if ran == checksum => {}
+            Some(_) => {
+                return Err(Fault::Damaged(format!(
+                    "migration {} ({}) differs from what this database was made with",
+                    migration.number, migration.name
+                )));
+            }
+            None => run(conn, migration, &checksum)?,
+        }
+    }
+    Ok(())
+}
+
+fn run(conn: &Connection, migration: &Migration, checksum: &str) -> Result<(), Fault> {
+    let transaction = conn.unchecked_transaction()?;
+    transaction.execute_batch(migration.sql)?;
+    transaction.execute(
+        "INSERT INTO migration (number, name, checksum) VALUES (?1, ?2, ?3)",
+        params![migration.number, migration.name, checksum],
+    )?;
+    transaction.commit()?;
+    Ok(())
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,55 @@
+//! Leaving: what is past its retention, and what deletions left behind.
+
+use restante_core::Timestamp;
+
+use super::Fault;
+use super::engine::Engine;
+use super::scan::{self, Range};
+
+/// Pairs of the history index written ahead of a prune.
+const FLUSH_PAIRS: usize = 2048;
+
+impl Engine {
+    /// Erases up to `most` expired messages and ends as many deliveries of deleted endpoints. Returns whether more
+    /// is left.
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn prune(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
+        let unswept = self.sweep(now, most)?;
+        // A quiet server would keep its last pairs in memory for ever.
+        let unflushed = self.history.flush(&self.conn, self.last_key, FLUSH_PAIRS)?;
+        let sources: Vec<(i64, i64)> =
+            self.config.sources.iter().map(|(row, source)| (*row, source.retention_ms)).collect();
+        let mut erased = 0;
+        for (source, retention_ms) in sources {
+            if erased >= most {
+                return Ok(true);
+            }
+            erased += self.prune_source(source, now.millis() - retention_ms, most - erased)?;
+        }
+        Ok(erased >= most || unswept || unflushed)
+    }
+
+    /// Erases messages of one source received at or before `cutoff`, oldest first.
+    fn prune_source(&mut self, source: i64, cutoff: i64, most: usize) -> Result<usize, Fault> {
+        let range = Range { above: -1, below: i64::MAX, newest_first: false };
+        // What the index does not hold yet is younger than the shortest retention.
+        let mut candidates = Vec::new();
+        scan::indexed(&self.conn, source, range, i64::MAX - 1, most, &mut candidates)?;
+        let mut erased = 0;
+        for key in candidates {
+            let received_at: i64 = self
+                .conn
+                .prepare_cached("SELECT coalesce(max(received_at), 0) FROM message WHERE key = ?1")?
+                .query_row([key], |row| row.get(0))?;
+            if received_at > cutoff {
+                break;
+            }
+            self.erase_message(key)?;
+            self.forget(source, key)?;
+            erased += 1;
+        }
+        Ok(erased)
+    }
+}

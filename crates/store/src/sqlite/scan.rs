@@ -1,0 +1,124 @@
+//! Walking through messages and deliveries in the order of their keys.
+
+use rusqlite::{Connection, params};
+
+use super::Fault;
+use super::history::watermark;
+
+/// What is walked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    /// Messages; scopes are sources.
+    Message,
+    /// Deliveries; scopes are endpoints.
+    Delivery,
+}
+
+/// Keys strictly between two bounds, and in which direction they are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    pub(super) above: i64,
+    pub(super) below: i64,
+    pub(super) newest_first: bool,
+}
+
+/// Up to `limit` keys of the range. `scopes: None`: of all.
+pub(super) fn keys(
+    conn: &Connection,
+    table: Table,
+    scopes: Option<&[i64]>,
+    range: Range,
+    limit: usize,
+) -> Result<Vec<i64>, Fault> {
+    let Some(scopes) = scopes else { return all(conn, table, range, limit) };
+    // Complete up to the watermark; what is behind it is found in the table itself.
+    let watermark = watermark(conn)?;
+    let mut found = Vec::new();
+    for scope in scopes {
+        indexed(conn, *scope, range, watermark, limit, &mut found)?;
+    }
+    tail(conn, table, scopes, range, watermark, limit, &mut found)?;
+    found.sort_unstable();
+    if range.newest_first {
+        found.reverse();
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+fn order(range: Range) -> &'static str {
+    if range.newest_first { "DESC" } else { "ASC" }
+}
+
+fn name(table: Table) -> (&'static str, &'static str) {
+    match table {
+        Table::Message => ("message", "source"),
+        Table::Delivery => ("delivery", "endpoint"),
+    }
+}
+
+fn all(conn: &Connection, table: Table, range: Range, limit: usize) -> Result<Vec<i64>, Fault> {
+    let sql = format!(
+        "SELECT key FROM {} WHERE key > ?1 AND key < ?2 ORDER BY key {} LIMIT ?3",
+        name(table).0,
+        order(range)
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![range.above, range.below, sql_limit(limit)], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Keys of one scope that the index holds, up to `watermark`.
+pub(super) fn indexed(
+    conn: &Connection,
+    scope: i64,
+    range: Range,
+    watermark: i64,
+    limit: usize,
+    found: &mut Vec<i64>,
+) -> Result<(), Fault> {
+    let sql = format!(
+        "SELECT key FROM history WHERE scope = ?1 AND key > ?2 AND key < ?3 ORDER BY key {} LIMIT ?4",
+        order(range)
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let below = range.below.min(watermark.saturating_add(1));
+    let rows = statement.query_map(params![scope, range.above, below, sql_limit(limit)], |row| row.get(0))?;
+    for key in rows {
+        found.push(key?);
+    }
+    Ok(())
+}
+
+fn tail(
+    conn: &Connection,
+    table: Table,
+    scopes: &[i64],
+    range: Range,
+    watermark: i64,
+    limit: usize,
+    found: &mut Vec<i64>,
+) -> Result<(), Fault> {
+    let (table, column) = name(table);
+    let sql = format!(
+        "SELECT key, {column} FROM {table} WHERE key > ?1 AND key < ?2 ORDER BY key {}",
+        order(range)
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![range.above.max(watermark), range.below])?;
+    let mut matches = 0;
+    while let Some(row) = rows.next()? {
+        if matches == limit {
+            break;
+        }
+        if scopes.contains(&row.get(1)?) {
+            found.push(row.get(0)?);
+            matches += 1;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,225 @@
+//! The writer thread: takes all that is queued, makes one commit of it, answers after the fsync.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{Notify, broadcast, mpsc};
+
+use super::Fault;
+use super::engine::Engine;
+use crate::{Change, Vitals};
+
+/// Jobs that may wait for the writer before callers have to.
+const QUEUE_JOBS: usize = 8192;
+/// Most jobs in one commit: bounds how long the first of them waits.
+const COMMIT_JOBS: usize = 512;
+/// WAL pages that make a checkpoint worth while (16 MiB).
+const CHECKPOINT_PAGES: usize = 4096;
+/// Pause before a broken database is tried again.
+const BROKEN_PAUSE: Duration = Duration::from_millis(200);
+
+/// Answers its caller once the commit is durable. Dropped unused, it tells the caller that nothing was stored.
+pub(super) type Answer = Box<dyn FnOnce() + Send>;
+/// One caller's share of a transaction.
+pub(super) type Job = Box<dyn FnOnce(&mut Engine) -> Result<Answer, Fault> + Send>;
+
+/// A job, and whether it may fail alone.
+pub(super) enum Task {
+    /// Fails only when the database does: then all of the commit fails.
+    Grouped(Job),
+    /// Runs within a savepoint, so that its failure harms no other.
+    Alone(Job),
+}
+
+/// What the writer shares with those who ask.
+pub(super) struct Shared {
+    pub(super) due: Notify,
+    pub(super) changes: broadcast::Sender<Change>,
+    pub(super) vitals: Mutex<Vitals>,
+    /// The last error of the database, while it lasts.
+    pub(super) broken: Mutex<Option<String>>,
+    checkpoint: Checkpoint,
+}
+
+/// How the writer and the checkpointer take turns. Copying pages back is left to the checkpointer; only the last
+/// few, which it cannot reach while the writer adds more, are the writer's, for the log starts afresh only when
+/// all of it was copied.
+#[derive(Default)]
+struct Checkpoint {
+    running: AtomicBool,
+    nearly_done: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self {
+            due: Notify::new(),
+            changes: broadcast::channel(4096).0,
+            vitals: Mutex::new(Vitals::default()),
+            broken: Mutex::new(None),
+            checkpoint: Checkpoint::default(),
+        }
+    }
+}
+
+/// Starts the writer. It ends when all senders are gone and their jobs done.
+pub(super) fn start(
+    engine: Engine,
+    checkpointer: Connection,
+    shared: Arc<Shared>,
+) -> Result<(mpsc::Sender<Task>, thread::JoinHandle<()>), Fault> {
+    let (sender, receiver) = mpsc::channel(QUEUE_JOBS);
+    let (wake, woken) = std::sync::mpsc::sync_channel(1);
+    let checkpoint_shared = Arc::clone(&shared);
+    thread::Builder::new()
+        .name("restante-checkpoint".into())
+        .spawn(move || copy_back(&checkpointer, &woken, &checkpoint_shared))
+        .map_err(|error| Fault::Io(error.to_string()))?;
+    let writer = Writer { engine, receiver, shared, wake };
+    let handle = thread::Builder::new()
+        .name("restante-writer".into())
+        .spawn(move || writer.run())
+        .map_err(|error| Fault::Io(error.to_string()))?;
+    Ok((sender, handle))
+}
+
+struct Writer {
+    engine: Engine,
+    receiver: mpsc::Receiver<Task>,
+    shared: Arc<Shared>,
+    wake: std::sync::mpsc::SyncSender<()>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut tasks = Vec::new();
+        while let Some(first) = self.receiver.blocking_recv() {
+            tasks.push(first);
+            while tasks.len() < COMMIT_JOBS {
+                let Ok(task) = self.receiver.try_recv() else { break };
+                tasks.push(task);
+            }
+            self.engine.watched = self.shared.changes.receiver_count() > 0;
+            match self.commit(tasks.drain(..)) {
+                Ok(answers) => {
+                    self.note_fault(None);
+                    self.tell_about_commit();
+                    for answer in answers {
+                        answer();
+                    }
+                }
+                Err(fault) => self.note_fault(Some(fault)),
+            }
+            self.checkpoint();
+        }
+    }
+
+    /// One transaction for all tasks. On an error none of them has an effect, and their callers learn so.
+    fn commit(&mut self, tasks: impl Iterator<Item = Task>) -> Result<Vec<Answer>, Fault> {
+        self.engine.begin()?;
+        let mut answers = Vec::with_capacity(tasks.size_hint().0);
+        for task in tasks {
+            let done = match task {
+                Task::Grouped(job) => job(&mut self.engine).map(Some),
+                Task::Alone(job) => self.alone(job),
+            };
+            match done {
+                Ok(answer) => answers.extend(answer),
+                Err(fault) => {
+                    self.engine.roll_back()?;
+                    return Err(fault);
+                }
+            }
+        }
+        self.engine.commit()?;
+        Ok(answers)
+    }
+
+    fn alone(&mut self, job: Job) -> Result<Option<Answer>, Fault> {
+        let before = self.engine.savepoint()?;
+        match job(&mut self.engine) {
+            Ok(answer) => {
+                self.engine.release_savepoint()?;
+                Ok(Some(answer))
+            }
+            Err(fault) => {
+                tracing::error!(error.message = %fault, "a change was refused by the database");
+                self.engine.roll_back_to_savepoint(before)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn tell_about_commit(&mut self) {
+        for change in self.engine.take_changes() {
+            // An error means that nobody listens any more.
+            let _ = self.shared.changes.send(change);
+        }
+        if self.engine.should_wake() {
+            self.shared.due.notify_one();
+        }
+        *self.shared.vitals.lock().unwrap_or_else(PoisonError::into_inner) = self.engine.vitals();
+    }
+
+    fn note_fault(&mut self, fault: Option<Fault>) {
+        let mut broken = self.shared.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        match fault {
+            None if broken.is_none() => {}
+            None => {
+                tracing::warn!("the database takes writes again");
+                *broken = None;
+            }
+            Some(fault) => {
+                tracing::error!(error.message = %fault, "the database refused a commit; nothing of it was acknowledged");
+                *broken = Some(fault.to_string());
+                drop(broken);
+                thread::sleep(BROKEN_PAUSE);
+            }
+        }
+    }
+
+    fn checkpoint(&mut self) {
+        let checkpoint = &self.shared.checkpoint;
+        if checkpoint.nearly_done.swap(false, Ordering::AcqRel) {
+            self.engine.finish_checkpoint();
+            checkpoint.running.store(false, Ordering::Release);
+        } else if super::wal_pages() >= CHECKPOINT_PAGES && !checkpoint.running.swap(true, Ordering::AcqRel) {
+            // A full channel means that it was told already.
+            let _ = self.wake.try_send(());
+        }
+    }
+}
+
+fn copy_back(conn: &Connection, woken: &std::sync::mpsc::Receiver<()>, shared: &Shared) {
+    while woken.recv().is_ok() {
+        if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::warn!(error.message = %error, "a checkpoint did not run");
+        }
+        shared.checkpoint.nearly_done.store(true, Ordering::Release);
+    }
+}
+
+impl Engine {
+    /// Copies the rest of the log back. Not being able to is no fault: a reader may still need it.
+    fn finish_checkpoint(&mut self) {
+        if let Err(error) = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::warn!(error.message = %error, "a checkpoint did not finish");
+        }
+    }
+
+    fn release_savepoint(&self) -> Result<(), Fault> {
+        self.conn.prepare_cached("RELEASE alone")?.execute([])?;
+        Ok(())
+    }
+
+    /// Whether there is something to claim earlier than the dispatcher knows.
+    fn should_wake(&mut self) -> bool {
+        let due = self.agenda.first().map_or(i64::MAX, |(due, _)| *due);
+        let wake = due < self.announced;
+        self.announced = self.announced.min(due);
+        wake
+    }
+}
