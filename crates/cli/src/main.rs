@@ -1,1 +1,29 @@
-fn main() {}
+//! The binary `restante`.
+
+mod args;
+mod output;
+mod serve;
+mod tour;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match args.command {
+        None => serve::run(&args.serve),
+        Some(Command::Serve(serve)) => serve::run(&serve),
+        Some(Command::Tour) => tour::run(),
+        Some(Command::ConfigReference) => output::line(restante_server::config::reference().trim_end()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::failure(&error),
+    }
+}

@@ -38,7 +38,7 @@ pub const THROTTLED_WAIT: Duration = Duration::from_secs(60);
 
 /// When the attempts of a delivery are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "snake_case", try_from = "Written")]
 pub enum Schedule {
     /// Before attempt n: n² minutes. `attempts` is 1 to 10, the first included.
     Quadratic { attempts: u32 },
@@ -47,11 +47,45 @@ pub enum Schedule {
     /// Nine attempts over 46 h 21 min, each wait ±20 %.
     Mail,
     /// One attempt more than waits.
-    Custom {
-        waits_seconds: Vec<f64>,
-        #[serde(default)]
-        jitter: f64,
-    },
+    Custom { waits_seconds: Vec<f64>, jitter: f64 },
+}
+
+/// A schedule as it is read. Told apart by `kind` only when all of it is there: serde keeps what comes before a tag
+/// in a buffer, and serde_json's exact numbers do not come out of that as floats.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    kind: Name,
+    attempts: Option<u32>,
+    waits_seconds: Option<Vec<f64>>,
+    jitter: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Name {
+    Quadratic,
+    Standard,
+    Mail,
+    Custom,
+}
+
+impl TryFrom<Written> for Schedule {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        match (written.kind, written.attempts, written.waits_seconds, written.jitter) {
+            (Name::Quadratic, Some(attempts), None, None) => Ok(Self::Quadratic { attempts }),
+            (Name::Standard, None, None, None) => Ok(Self::Standard),
+            (Name::Mail, None, None, None) => Ok(Self::Mail),
+            (Name::Custom, None, Some(waits_seconds), jitter) => {
+                Ok(Self::Custom { waits_seconds, jitter: jitter.unwrap_or(0.0) })
+            }
+            (Name::Quadratic | Name::Standard | Name::Mail | Name::Custom, ..) => {
+                Err("a schedule has exactly the fields of its kind")
+            }
+        }
+    }
 }
 
 /// What is wrong with a schedule, and in which field.

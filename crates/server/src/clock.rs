@@ -88,20 +88,22 @@ impl Clock for SystemClock {
 pub struct ManualClock {
     now: watch::Sender<Timestamp>,
     drawn: Mutex<u64>,
-    real: SystemClock,
+    /// The sum of all advances.
+    advanced: Mutex<Duration>,
 }
 
 impl ManualClock {
     pub fn new(now: Timestamp, seed: u64) -> Self {
-        Self { now: watch::channel(now).0, drawn: Mutex::new(seed), real: SystemClock::start() }
+        Self { now: watch::channel(now).0, drawn: Mutex::new(seed), advanced: Mutex::default() }
     }
 
     /// Moves the clock; whoever slept until a time it has now reached wakes.
     pub fn advance(&self, by: Duration) {
+        *self.advanced.lock().unwrap_or_else(PoisonError::into_inner) += by;
         self.now.send_modify(|now| *now = now.after(by));
     }
 
-    /// Sets the clock to any time, also back.
+    /// Sets the time of day to any time, also back, as a person or a time server might.
     pub fn set(&self, to: Timestamp) {
         self.now.send_replace(to);
     }
@@ -114,7 +116,7 @@ impl Clock for ManualClock {
     }
 
     fn monotonic(&self) -> Duration {
-        self.real.monotonic()
+        *self.advanced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn draw(&self) -> u64 {

@@ -1,4 +1,201 @@
 //! The running server: doors, dispatcher, channels, upkeep.
+//!
+//! ```text
+//! door ─▶ ingress ─▶ Store::accept ─▶ dispatcher ─▶ channel ─▶ outcome ─▶ Store::settle
+//!      └▶ api     ─▶ Store::…
+//! ```
 
+pub mod api;
 pub mod channel;
 pub mod clock;
+pub mod config;
+pub mod dispatcher;
+pub mod telemetry;
+pub mod threads;
+
+mod door;
+mod ingress;
+mod upkeep;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_store::Store;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use api::ApiState;
+use channel::ChannelConfig;
+use channel::guard::Rules;
+use clock::Clock;
+use config::Config;
+use dispatcher::Dispatcher;
+use ingress::Ingress;
+use telemetry::Metrics;
+
+/// How long attempts on the wire may go on when the server stops.
+const DRAIN_TIME: Duration = Duration::from_secs(8);
+/// How long results may take to be recorded after that.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Channel(#[from] channel::http::SetupFault),
+    #[error(transparent)]
+    Store(#[from] restante_store::Error),
+    #[error(transparent)]
+    FirstKey(#[from] api::FirstKeyFault),
+}
+
+/// A server that runs until [`Server::stop`].
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The start of every source's URL.
+    pub public_url: String,
+    /// The first admin key, if this start made it.
+    pub fresh_key: Option<String>,
+    store: Arc<dyn Store>,
+    dispatcher: Arc<Dispatcher>,
+    stopping: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts serving `store` on the given runtime threads.
+    ///
+    /// # Errors
+    /// `StartFault`; nothing runs then.
+    pub async fn start(
+        config: &Config,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        handles: &[Handle],
+    ) -> Result<Self, StartFault> {
+        let listen = |source| StartFault::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let public_url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let metrics = Arc::new(Metrics::default());
+        let rules = Rules {
+            private_targets: config.allow_private_targets.clone(),
+            http_targets: config.allow_http_targets,
+        };
+        let channel = ChannelConfig { rules: rules.clone(), extra_ca_file: config.extra_ca_file.clone() };
+        let (stopping, stop) = watch::channel(false);
+
+        let owner = config.owner_email.as_deref();
+        let fresh_key =
+            api::first_key(store.as_ref(), clock.as_ref(), config.admin_key.as_deref(), owner).await?;
+        let orphans = store.take_over(clock.now()).await?;
+        if orphans > 0 {
+            tracing::warn!(count = orphans, "attempts that the last stop cut off are recorded as lost");
+        }
+        let dispatcher = Dispatcher::start(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            Arc::clone(&metrics),
+            &channel,
+            handles,
+        )?;
+        store.attach(Some(Arc::clone(&dispatcher) as _)).await?;
+
+        let ingress = Arc::new(Ingress::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            Arc::clone(&metrics),
+            config.intake_body_bytes,
+            config.trusted_proxies.clone(),
+            stop.clone(),
+        ));
+        let state = ApiState {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            rules: Arc::new(rules),
+            public_url: public_url.clone(),
+            metrics: render_metrics(&metrics, &dispatcher, &clock),
+            disk: disk_check(config),
+            stopping: stop.clone(),
+            last_used: Arc::default(),
+        };
+        let door = door::Door {
+            ingress,
+            api: api::router(state.clone()),
+            stopping: stop,
+            connections: door::connection_slots(),
+        };
+        let first = &handles[0];
+        let tasks = vec![
+            first.spawn(Arc::clone(&dispatcher).claim()),
+            first.spawn(upkeep::prune(Arc::clone(&store), Arc::clone(&clock))),
+            first.spawn(upkeep::bulk_retries(Arc::clone(&store), clock)),
+            first.spawn(upkeep::note_use_of_keys(state)),
+            first.spawn(serve(door, listener, handles.to_vec())),
+        ];
+        Ok(Self { address, public_url, fresh_key, store, dispatcher, stopping, tasks })
+    }
+
+    /// Stops: no new requests, what has not dialled is given back, what is on the wire may end, within 10 s in all.
+    pub async fn stop(self) {
+        self.stopping.send_replace(true);
+        if let Err(error) = self.store.attach(None).await {
+            tracing::warn!(error.message = %error, "the store does not answer while stopping");
+        }
+        self.dispatcher.stop();
+        let dispatcher = &self.dispatcher;
+        until(DRAIN_TIME, || dispatcher.in_flight() == 0).await;
+        dispatcher.abort();
+        until(SETTLE_TIME, || dispatcher.in_flight() == 0 && dispatcher.unsettled() == 0).await;
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+async fn serve(door: door::Door, listener: TcpListener, handles: Vec<Handle>) {
+    if let Err(error) = door::serve(door, listener, handles).await {
+        tracing::error!(error.message = %error, "the listener failed; no connection is accepted any more");
+    }
+}
+
+/// Waits for a condition, at most for so long.
+async fn until(time: Duration, condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Whether it came or not: the caller goes on.
+    let _ = tokio::time::timeout(time, waiting).await;
+}
+
+type Render = Arc<dyn Fn(Option<restante_store::Vitals>) -> String + Send + Sync>;
+
+fn render_metrics(metrics: &Arc<Metrics>, dispatcher: &Arc<Dispatcher>, clock: &Arc<dyn Clock>) -> Render {
+    let (metrics, dispatcher, clock) = (Arc::clone(metrics), Arc::clone(dispatcher), Arc::clone(clock));
+    Arc::new(move |vitals| metrics.render(vitals, dispatcher.in_flight(), clock.now().millis()))
+}
+
+type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+fn disk_check(config: &Config) -> Check {
+    let (directory, wanted) = (config.data.clone(), config.disk_free_bytes);
+    Arc::new(move || {
+        let Ok(stat) = rustix::fs::statvfs(&directory) else { return Ok(()) };
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        if free < wanted {
+            return Err(format!("{free} bytes are free on the disk, disk_free_bytes wants {wanted}"));
+        }
+        Ok(())
+    })
+}

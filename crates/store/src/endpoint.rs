@@ -51,8 +51,8 @@ impl Endpoint {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn set(&self, settings: Settings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    pub(crate) fn set(&self, settings: Arc<Settings>) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
     /// How many deliveries the lane wants leased at once, running ones included.

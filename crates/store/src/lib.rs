@@ -4,6 +4,8 @@
 //! transaction keeps. Rules are not made here: the store reads rows, asks `restante-core` what becomes of them,
 //! and writes the answer.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod endpoint;
 pub mod page;
 pub mod record;

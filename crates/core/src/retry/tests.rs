@@ -117,6 +117,35 @@ fn bad_schedules_name_their_field() {
     assert_eq!(custom(vec![604_800.0; 9], 0.5).check(9), Ok(()));
 }
 
+#[test]
+fn schedules_are_written_and_read_back() {
+    let table = [
+        (Schedule::Quadratic { attempts: 5 }, r#"{"kind":"quadratic","attempts":5}"#),
+        (Schedule::Standard, r#"{"kind":"standard"}"#),
+        (Schedule::Mail, r#"{"kind":"mail"}"#),
+        (
+            Schedule::Custom { waits_seconds: vec![0.5, 300.0], jitter: 0.25 },
+            r#"{"kind":"custom","waits_seconds":[0.5,300.0],"jitter":0.25}"#,
+        ),
+    ];
+    for (schedule, text) in table {
+        assert_eq!(serde_json::to_string(&schedule).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Schedule>(text).unwrap(), schedule);
+    }
+    let plain: Schedule = serde_json::from_str(r#"{"kind":"custom","waits_seconds":[60]}"#).unwrap();
+    assert_eq!(plain, Schedule::Custom { waits_seconds: vec![60.0], jitter: 0.0 });
+    for text in [
+        r#"{"kind":"unheard of"}"#,
+        r#"{"kind":"quadratic"}"#,
+        r#"{"kind":"custom"}"#,
+        r#"{"kind":"standard","attempts":3}"#,
+        r#"{"kind":"quadratic","attempts":3,"waits_seconds":[1]}"#,
+        r#"{"kind":"mail","other":1}"#,
+    ] {
+        assert!(serde_json::from_str::<Schedule>(text).is_err(), "{text}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn jitter_stays_within_its_share(bits: u64, attempt in 1u32..8) {

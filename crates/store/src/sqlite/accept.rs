@@ -50,7 +50,7 @@ impl Engine {
         let workspace_id = self.config.workspaces.get(&entry.workspace).map(|it| it.id);
         let endpoints = entry.endpoints.clone();
         let fanout = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
-        let key = self.take_keys(now, 1 + fanout);
+        let key = self.take_keys(now, 1 + fanout)?;
         let id = RequestId::new(key, tail);
         self.conn
             .prepare_cached(
@@ -74,7 +74,7 @@ impl Engine {
         self.history.add(source, key.value());
         let content = Arc::new(self.content_bytes.hold(received));
         for (index, endpoint) in (1..).zip(endpoints) {
-            let leased = self.room(endpoint) > 0;
+            let leased = self.may_be_born_leased(endpoint, now);
             self.insert_delivery(&NewDelivery {
                 key: key.plus(index),
                 message: key,
@@ -180,10 +180,13 @@ impl Engine {
     ) -> Result<Option<i64>, Fault> {
         let found = self.config.workspaces.iter_mut().find(|(_, entry)| entry.id == workspace);
         let Some((row, entry)) = found else { return Ok(None) };
-        let (delta, balance) = match grant {
-            Grant::Delta(delta) => (delta, Some(entry.balance.unwrap_or(0).saturating_add(delta).max(0))),
-            Grant::Unlimited => (0, None),
+        let before = entry.balance.unwrap_or(0);
+        let balance = match grant {
+            Grant::Delta(delta) => Some(before.saturating_add(delta).max(0)),
+            Grant::Unlimited => None,
         };
+        // What is written is what the balance changed by, so that the ledger's sum stays the balance.
+        let delta = balance.unwrap_or(0) - before;
         entry.balance = balance;
         entry.balance_changed = true;
         let row = *row;
@@ -201,7 +204,7 @@ impl Engine {
         tail: Tail,
         reference: Option<String>,
     ) -> Result<(), Fault> {
-        let key = self.take_keys(now, 1);
+        let key = self.take_keys(now, 1)?;
         self.conn
             .prepare_cached(
                 "INSERT INTO ledger (key, tail, workspace, at, delta, reason, reference) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -11,6 +11,7 @@ use restante_core::{Outcome, State, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
+use super::agenda::Room;
 use super::codec::{DELIVERY_COLUMNS, DeliveryRow};
 use super::engine::Engine;
 use crate::{Changed, Claimed, Finished, Lease};
@@ -24,6 +25,8 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn claim(&mut self, now: Timestamp, most: usize) -> Result<Claimed, Fault> {
+        self.claimed_at = now.millis();
+        // The dispatcher may have widened their lanes since.
         for endpoint in std::mem::take(&mut self.crowded) {
             self.relist(endpoint);
         }
@@ -35,9 +38,7 @@ impl Engine {
                 break;
             }
             looks += 1;
-            let room =
-                self.room(endpoint).min(CLAIM_PER_ENDPOINT).min(u32::try_from(most - count).unwrap_or(1));
-            count += self.claim_from(endpoint, now, room)?;
+            count += self.claim_from(endpoint, now, most - count)?;
             self.look_up_due(endpoint)?;
         }
         let next_due = self.agenda.first().map(|(due, _)| *due);
@@ -45,20 +46,26 @@ impl Engine {
         Ok(Claimed { count, next_due: next_due.map(Timestamp::from_millis) })
     }
 
-    fn claim_from(&mut self, endpoint: i64, now: Timestamp, room: u32) -> Result<usize, Fault> {
+    fn claim_from(&mut self, endpoint: i64, now: Timestamp, most: usize) -> Result<usize, Fault> {
+        let Room::Free(room) = self.room(endpoint) else { return Ok(0) };
+        let limit = room.min(CLAIM_PER_ENDPOINT).min(u32::try_from(most).unwrap_or(u32::MAX));
         let mut due = Vec::new();
         {
             let mut statement = self.conn.prepare_cached(&format!(
                 "SELECT {DELIVERY_COLUMNS} FROM delivery WHERE endpoint = ?1 AND state = 0 AND due_at <= ?2 \
                  ORDER BY due_at, key LIMIT ?3"
             ))?;
-            let mut rows = statement.query(params![endpoint, now.millis(), room])?;
+            let mut rows = statement.query(params![endpoint, now.millis(), limit])?;
             while let Some(row) = rows.next()? {
                 due.push(DeliveryRow::read(row)?);
             }
         }
         let mut begun = 0;
         for row in due {
+            // A few large bodies may take all the memory there is.
+            if !matches!(self.room(endpoint), Room::Free(_)) {
+                break;
+            }
             begun += usize::from(self.begin_attempt(row, now)?);
         }
         Ok(begun)
@@ -92,7 +99,7 @@ impl Engine {
                 self.count_lease(row.endpoint, row.key, false);
                 let content = Arc::new(self.content_bytes.hold(message.received));
                 let request = RequestId::new(Key::from_value(row.message), tail);
-                self.hand_over(row.endpoint, id, leased.attempts_made, request, &content, now);
+                self.hand_over(row.endpoint, id, leased.attempts_made, request, &content, start);
                 Ok(true)
             }
         }
@@ -121,23 +128,21 @@ impl Engine {
         Ok(())
     }
 
-    /// Settles up to `most` leases that a crash left as lost. Returns how many there were.
+    /// Settles up to `most` of the leases that were there when the database was opened as lost. Returns how many.
     ///
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn take_over(&mut self, now: Timestamp, most: usize) -> Result<usize, Fault> {
-        let orphans = self.leased_rows(most)?;
+        let mut orphans = self.leased_rows(usize::MAX)?;
+        orphans.retain(|row| self.orphans.get(&row.key) == Some(&row.life.attempts_made));
+        orphans.truncate(most);
         for row in &orphans {
             let tail = message_tail(&self.conn, row.message)?.unwrap_or(Tail::from_bits(0));
             let lease =
                 Lease { delivery: Id::new(Key::from_value(row.key), tail), attempt: row.life.attempts_made };
             let started_at = Timestamp::from_millis(row.started_at.unwrap_or(now.millis()));
-            let attempt = Attempt {
-                number: lease.attempt,
-                outcome: Outcome::Lost,
-                started_at,
-                ended_at: now.max(started_at),
-            };
+            let ended_at = now.max(started_at);
+            let attempt = Attempt { number: lease.attempt, outcome: Outcome::Lost, started_at, ended_at };
             self.settle(&Finished {
                 lease,
                 attempt,

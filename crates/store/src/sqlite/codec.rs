@@ -110,9 +110,19 @@ pub(super) struct DeliveryRow {
     pub(super) retry_of: Option<i64>,
 }
 
+macro_rules! delivery_columns {
+    () => {
+        "key, message, endpoint, state, claimed, cancel_requested, made, used, lost, due_at, started_at, \
+         endpoint_version, ended_at, status, wait_ms, wait_cause, created_at, retry_of"
+    };
+}
+
 /// The columns [`DeliveryRow::read`] wants, in its order.
-pub(super) const DELIVERY_COLUMNS: &str = "key, message, endpoint, state, claimed, cancel_requested, made, used, lost, due_at, \
-     started_at, endpoint_version, ended_at, status, wait_ms, wait_cause, created_at, retry_of";
+pub(super) const DELIVERY_COLUMNS: &str = delivery_columns!();
+
+/// One delivery by its key, for [`DeliveryRow::read`].
+pub(super) const DELIVERY_BY_KEY: &str =
+    concat!("SELECT ", delivery_columns!(), " FROM delivery WHERE key = ?1");
 
 impl DeliveryRow {
     pub(super) fn read(row: &Row<'_>) -> Result<Self, Fault> {

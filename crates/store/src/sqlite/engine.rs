@@ -2,7 +2,7 @@
 //!
 //! The engine is plain synchronous code. The writer thread drives it in a server, the simulator drives it directly.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,19 +10,13 @@ use restante_core::id::{Key, KeyMaker};
 use restante_core::{Delivery, State, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::codec::{DELIVERY_COLUMNS, DeliveryRow, SENDING, cause_code, state_code};
+use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, state_code};
 use super::config::Config;
-use super::history::History;
-use super::{Fault, migrate, set_meta};
-use crate::endpoint::ContentBytes;
+use super::history::{History, key_lead, watermark};
+use super::{Fault, meta, migrate, set_meta};
+use crate::endpoint::{ContentBytes, Endpoint, Settings};
 use crate::{Change, Changed, Dispatch, Parcel, Vitals, Withdraw};
 
-/// Most deliveries leased at once, over all lanes.
-const LEASES_MAX: u32 = 16_384;
-/// Most bytes of content in memory for leased deliveries.
-const CONTENT_BYTES_MAX: u64 = 48 * 1024 * 1024;
-/// A lane may hold one of so many free leases: however many lanes are stuck, the others find room.
-const LANE_SHARE: u32 = 8;
 /// How many commits pass between two writes of the lease floor.
 const FLOOR_EVERY: u32 = 64;
 
@@ -35,7 +29,7 @@ pub struct Engine {
     pub(super) content_bytes: ContentBytes,
     /// Endpoints that have something due and room for it: (due time, row).
     pub(super) agenda: BTreeSet<(i64, i64)>,
-    /// Endpoints that had no room when the agenda was last asked, although something was due.
+    /// Endpoints whose lanes are full although something is due.
     pub(super) crowded: BTreeSet<i64>,
     /// Deleted endpoints that may still have pending rows.
     pub(super) unswept: BTreeSet<i64>,
@@ -45,11 +39,23 @@ pub struct Engine {
     pub(super) watched: bool,
     /// The due time the dispatcher was last told.
     pub(super) announced: i64,
-    born: BornLeases,
+    /// When the dispatcher last asked for work.
+    pub(super) claimed_at: i64,
+    /// Keys of deliveries leased at birth and not settled yet.
+    ///
+    /// The lowest is written now and then: after a crash the orphans lie from there on, and no index has to know
+    /// about leases that last a millisecond.
+    pub(super) born: BTreeSet<i64>,
+    /// Deliveries that were leased when the database was opened, each with its running attempt's number.
+    pub(super) orphans: HashMap<i64, u32>,
     dispatch: Option<Arc<dyn Dispatch>>,
     commits_since_floor: u32,
     /// The highest key handed out.
     pub(super) last_key: i64,
+    /// How far keys ever ran ahead of the clock, because that went back.
+    pub(super) key_lead_ms: i64,
+    /// Memory is not what the tables say: a rollback could not be finished.
+    stale: bool,
 }
 
 /// What takes effect when the transaction commits.
@@ -58,6 +64,7 @@ pub(super) struct Staged {
     pub(super) parcels: Vec<Parcel>,
     pub(super) withdrawals: Vec<Withdraw>,
     pub(super) changes: Vec<Change>,
+    pub(super) settings: Vec<(Arc<Endpoint>, Arc<Settings>)>,
 }
 
 /// How much was staged when a savepoint began.
@@ -66,46 +73,7 @@ pub(super) struct StagedSoFar {
     parcels: usize,
     withdrawals: usize,
     changes: usize,
-}
-
-/// Deliveries leased at birth and not settled yet, by the transaction that bore them.
-///
-/// The lowest key among them is written now and then: after a crash the orphans lie from there on, and no index has
-/// to know about leases that last a millisecond.
-#[derive(Debug, Default)]
-struct BornLeases(VecDeque<Batch>);
-
-#[derive(Debug)]
-struct Batch {
-    first: i64,
-    last: i64,
-    open: u32,
-}
-
-impl BornLeases {
-    fn add(&mut self, key: i64) {
-        match self.0.back_mut() {
-            Some(batch) if batch.open > 0 && key - batch.first < 4096 && key > batch.last => {
-                batch.last = key;
-                batch.open += 1;
-            }
-            _ => self.0.push_back(Batch { first: key, last: key, open: 1 }),
-        }
-    }
-
-    fn remove(&mut self, key: i64) {
-        let index = self.0.partition_point(|batch| batch.last < key);
-        if let Some(batch) = self.0.get_mut(index).filter(|batch| batch.first <= key) {
-            batch.open = batch.open.saturating_sub(1);
-        }
-        while self.0.front().is_some_and(|batch| batch.open == 0) {
-            self.0.pop_front();
-        }
-    }
-
-    fn floor(&self) -> Option<i64> {
-        self.0.front().map(|batch| batch.first)
-    }
+    settings: usize,
 }
 
 impl Engine {
@@ -130,28 +98,38 @@ impl Engine {
             staged: Staged::default(),
             watched: false,
             announced: i64::MAX,
-            born: BornLeases::default(),
+            claimed_at: 0,
+            born: BTreeSet::new(),
+            orphans: HashMap::new(),
             dispatch: None,
             commits_since_floor: 0,
             last_key: 0,
+            key_lead_ms: 0,
+            stale: false,
         };
         engine.reload()?;
+        let orphans = engine.leased_rows(usize::MAX)?;
+        engine.orphans = orphans.iter().map(|row| (row.key, row.life.attempts_made)).collect();
         Ok(engine)
     }
 
     /// Reads from the tables what is kept in memory. After a rollback memory may be ahead of them.
     ///
     /// # Errors
-    /// What SQLite says; the engine must not be used until a reload works.
-    pub(super) fn reload(&mut self) -> Result<(), Fault> {
+    /// What SQLite says; the next transaction tries again first.
+    fn reload(&mut self) -> Result<(), Fault> {
+        self.stale = true;
         self.staged = Staged::default();
         self.config = Config::load(&self.conn, &self.config)?;
         self.history = History::load(&self.conn)?;
-        self.last_key = highest_key(&self.conn)?;
+        // Keys that were handed out are never handed out again, also when what had them is gone.
+        self.last_key = self.last_key.max(highest_key(&self.conn)?);
         self.keys = KeyMaker::after(Some(Key::from_value(self.last_key)));
+        self.key_lead_ms = key_lead(&self.conn)?;
         self.agenda.clear();
         self.crowded.clear();
-        self.born = BornLeases::default();
+        self.unswept.clear();
+        self.born.clear();
         self.leased = 0;
         for row in self.leased_rows(usize::MAX)? {
             self.count_lease(row.endpoint, row.key, !row.claimed);
@@ -166,6 +144,7 @@ impl Engine {
             }
         }
         self.announced = i64::MAX;
+        self.stale = false;
         Ok(())
     }
 
@@ -189,6 +168,9 @@ impl Engine {
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Fault> {
+        if self.stale || !self.conn.is_autocommit() {
+            self.roll_back()?;
+        }
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         Ok(())
     }
@@ -200,6 +182,9 @@ impl Engine {
             return Err(fault);
         }
         let staged = std::mem::take(&mut self.staged);
+        for (endpoint, settings) in staged.settings {
+            endpoint.set(settings);
+        }
         if let Some(dispatch) = &self.dispatch {
             if !staged.parcels.is_empty() {
                 dispatch.dispatch(staged.parcels);
@@ -217,14 +202,21 @@ impl Engine {
         self.history.step(&self.conn, self.last_key)?;
         self.commits_since_floor += 1;
         if self.commits_since_floor >= FLOOR_EVERY {
-            self.commits_since_floor = 0;
-            set_meta(&self.conn, "lease_floor", self.born.floor().unwrap_or(self.last_key + 1))?;
+            self.write_lease_floor()?;
         }
         self.conn.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
     }
 
+    /// Notes from which key on a crash leaves orphans among the leases that no index knows.
+    pub(super) fn write_lease_floor(&mut self) -> Result<(), Fault> {
+        self.commits_since_floor = 0;
+        let floor = self.born.first().copied().unwrap_or(self.last_key + 1);
+        set_meta(&self.conn, "lease_floor", floor)
+    }
+
     pub(super) fn roll_back(&mut self) -> Result<(), Fault> {
+        self.stale = true;
         if !self.conn.is_autocommit() {
             self.conn.execute_batch("ROLLBACK")?;
         }
@@ -238,6 +230,7 @@ impl Engine {
         staged.parcels.truncate(before.parcels);
         staged.withdrawals.truncate(before.withdrawals);
         staged.changes.truncate(before.changes);
+        staged.settings.truncate(before.settings);
         self.reload()?;
         self.staged = staged;
         Ok(())
@@ -252,6 +245,7 @@ impl Engine {
             parcels: self.staged.parcels.len(),
             withdrawals: self.staged.withdrawals.len(),
             changes: self.staged.changes.len(),
+            settings: self.staged.settings.len(),
         })
     }
 
@@ -279,96 +273,25 @@ impl Engine {
         }
     }
 
+    pub(super) fn is_attached(&self) -> bool {
+        self.dispatch.is_some()
+    }
+
     /// The first of `count` consecutive new keys.
-    pub(super) fn take_keys(&mut self, now: Timestamp, count: u32) -> Key {
+    pub(super) fn take_keys(&mut self, now: Timestamp, count: u32) -> Result<Key, Fault> {
         let first = self.keys.take(now, count);
         self.last_key = first.value() + i64::from(count) - 1;
-        first
-    }
-
-    /// How many more deliveries of an endpoint may be leased now.
-    pub(super) fn room(&self, endpoint: i64) -> u32 {
-        let free = LEASES_MAX.saturating_sub(self.leased);
-        let Some(entry) = self.config.endpoints.get(&endpoint) else { return 0 };
-        let closed = self.dispatch.is_none()
-            || free == 0
-            || self.content_bytes.get() >= CONTENT_BYTES_MAX
-            || entry.gone.is_some()
-            || entry.settings.destination.holds_back().is_some();
-        if closed {
-            return 0;
+        // The time in a key is that of its making unless the clock went back; searches by time allow for the worst.
+        let lead_ms = Key::from_value(self.last_key).at().millis().saturating_sub(now.millis());
+        if lead_ms > self.key_lead_ms {
+            self.key_lead_ms = lead_ms;
+            set_meta(&self.conn, "key_lead_ms", lead_ms)?;
         }
-        entry.endpoint.leases_max().min(1 + free / LANE_SHARE).saturating_sub(entry.leased)
-    }
-
-    /// Counts a new lease.
-    pub(super) fn count_lease(&mut self, endpoint: i64, key: i64, born: bool) {
-        self.leased += 1;
-        if let Some(entry) = self.config.endpoints.get_mut(&endpoint) {
-            entry.leased += 1;
-        }
-        if born {
-            self.born.add(key);
-        }
-    }
-
-    /// Counts a lease that ended, whatever the way.
-    pub(super) fn end_lease(&mut self, row: &DeliveryRow) {
-        self.leased = self.leased.saturating_sub(1);
-        if !row.claimed {
-            self.born.remove(row.key);
-        }
-        let Some(entry) = self.config.endpoints.get_mut(&row.endpoint) else { return };
-        entry.leased = entry.leased.saturating_sub(1);
-        if entry.next_due != i64::MAX && entry.listed_at.is_none() {
-            self.relist(row.endpoint);
-        }
-    }
-
-    /// Notes that something of an endpoint is due at `due`.
-    pub(super) fn plan(&mut self, endpoint: i64, due: i64) {
-        let Some(entry) = self.config.endpoints.get_mut(&endpoint) else { return };
-        if due < entry.next_due {
-            entry.next_due = due;
-            self.relist(endpoint);
-        }
-    }
-
-    /// Puts an endpoint where it belongs in the agenda.
-    pub(super) fn relist(&mut self, endpoint: i64) {
-        let room = self.room(endpoint);
-        let Some(entry) = self.config.endpoints.get_mut(&endpoint) else { return };
-        if let Some(at) = entry.listed_at.take() {
-            self.agenda.remove(&(at, endpoint));
-        }
-        self.crowded.remove(&endpoint);
-        if entry.next_due == i64::MAX {
-            return;
-        }
-        if room > 0 {
-            entry.listed_at = Some(entry.next_due);
-            self.agenda.insert((entry.next_due, endpoint));
-        } else if entry.gone.is_none() && entry.settings.destination.holds_back().is_none() {
-            self.crowded.insert(endpoint);
-        }
-    }
-
-    /// Reads an endpoint's earliest due time from the table.
-    pub(super) fn look_up_due(&mut self, endpoint: i64) -> Result<(), Fault> {
-        let due: Option<i64> = self
-            .conn
-            .prepare_cached("SELECT min(due_at) FROM delivery WHERE endpoint = ?1 AND state = 0")?
-            .query_row([endpoint], |row| row.get(0))?;
-        if let Some(entry) = self.config.endpoints.get_mut(&endpoint) {
-            entry.next_due = due.unwrap_or(i64::MAX);
-        }
-        self.relist(endpoint);
-        Ok(())
+        Ok(first)
     }
 
     pub(super) fn delivery_row(&self, key: i64) -> Result<Option<DeliveryRow>, Fault> {
-        let sql = delivery_by_key();
-        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut statement = self.conn.prepare_cached(DELIVERY_BY_KEY)?;
         let mut rows = statement.query([key])?;
         rows.next()?.map(DeliveryRow::read).transpose()
     }
@@ -402,7 +325,7 @@ impl Engine {
 
     /// Deliveries that are leased according to the tables, up to `most`.
     pub(super) fn leased_rows(&self, most: usize) -> Result<Vec<DeliveryRow>, Fault> {
-        let floor = super::meta(&self.conn, "lease_floor")?.unwrap_or(0);
+        let floor = meta(&self.conn, "lease_floor")?.unwrap_or(0);
         let mut found = Vec::new();
         for (condition, from) in
             [("state = 1 AND claimed = 1", 0), ("key >= ?1 AND +state = 1 AND claimed = 0", floor)]
@@ -416,7 +339,6 @@ impl Engine {
                 found.push(DeliveryRow::read(row)?);
             }
         }
-        debug_assert!(found.iter().all(|row| state_code(row.life.state) == SENDING));
         debug_assert!(found.iter().all(|row| row.life.state == State::Sending));
         Ok(found)
     }
@@ -432,11 +354,6 @@ impl Engine {
     }
 }
 
-const fn delivery_by_key() -> &'static str {
-    "SELECT key, message, endpoint, state, claimed, cancel_requested, made, used, lost, due_at, \
-     started_at, endpoint_version, ended_at, status, wait_ms, wait_cause, created_at, retry_of FROM delivery WHERE key = ?1"
-}
-
 /// Settings of the writing connection. Checkpoints are made elsewhere (`writer.rs`).
 fn prepare_writer(conn: &Connection) -> Result<(), Fault> {
     conn.execute_batch(
@@ -448,8 +365,11 @@ fn prepare_writer(conn: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The highest key that is known to have been handed out.
 fn highest_key(conn: &Connection) -> Result<i64, Fault> {
-    let mut highest = 0;
+    // The index is complete up to its watermark and no lease lies below the floor: no new key may.
+    let floor = meta(conn, "lease_floor")?.unwrap_or(0);
+    let mut highest = watermark(conn)?.max(floor - 1);
     for table in ["message", "delivery", "record", "ledger"] {
         let column: Option<i64> = conn
             .query_row(&format!("SELECT max(key) FROM {table}"), [], |row| row.get(0))

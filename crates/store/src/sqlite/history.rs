@@ -17,6 +17,7 @@ const STEP_PAIRS_MIN: usize = 64;
 /// What the index does not hold yet.
 #[derive(Debug, Default)]
 pub(super) struct History {
+    /// (scope, key), in the order of the keys.
     waiting: Vec<(i64, i64)>,
     /// Sorted backwards, so that the smallest pair is popped first.
     run: Vec<(i64, i64)>,
@@ -40,12 +41,28 @@ impl History {
                 waiting.push(pair?);
             }
         }
+        waiting.sort_unstable_by_key(|(_, key)| *key);
         Ok(Self { waiting, ..Self::default() })
     }
 
     pub(super) fn add(&mut self, scope: i64, key: i64) {
         self.waiting.push((scope, key));
         self.added += 1;
+    }
+
+    /// Takes out a pair whose row is gone, wherever it is.
+    pub(super) fn forget(&mut self, conn: &Connection, scope: i64, key: i64) -> Result<(), Fault> {
+        let waits = self.waiting.binary_search_by_key(&(key, scope), |(scope, key)| (*key, *scope));
+        if let Ok(at) = waits {
+            self.waiting.remove(at);
+        }
+        if let Ok(at) = self.run.binary_search_by(|pair| (scope, key).cmp(pair)) {
+            self.run.remove(at);
+        }
+        // Whatever waits may be in the table as well: a crash cuts runs, and they are written again from the start.
+        conn.prepare_cached("DELETE FROM history WHERE scope = ?1 AND key = ?2")?
+            .execute(params![scope, key])?;
+        Ok(())
     }
 
     /// Writes this transaction's share of the waiting pairs. `last_key` is the highest key handed out.
@@ -99,4 +116,9 @@ impl History {
 /// Up to which key the index is complete.
 pub(super) fn watermark(conn: &Connection) -> Result<i64, Fault> {
     super::meta(conn, "history_watermark").map(|value| value.unwrap_or(-1))
+}
+
+/// How far keys may be ahead of the time they were made at, in milliseconds.
+pub(super) fn key_lead(conn: &Connection) -> Result<i64, Fault> {
+    super::meta(conn, "key_lead_ms").map(|value| value.unwrap_or(0))
 }

@@ -47,7 +47,7 @@ impl Engine {
                 break;
             }
             self.erase_message(key)?;
-            self.forget(source, key)?;
+            self.history.forget(&self.conn, source, key)?;
             erased += 1;
         }
         Ok(erased)

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use restante_core::Timestamp;
-use restante_core::delivery::{self, CancelReason};
-use restante_core::id::{DeliveryId, Id, Key, ReplayId, RequestId, Tail, WorkspaceId};
+use restante_core::delivery;
+use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail, WorkspaceId};
 use rusqlite::{OptionalExtension, params};
 
 use super::Fault;
 use super::accept::{NewDelivery, PRICE};
 use super::claim::{MessageRow, load_message, message_tail};
 use super::codec::{self, DeliveryRow};
-use super::config::{find_record, parse};
 use super::engine::Engine;
-use super::scan::{self, Range, Table};
-use crate::record::{BulkRetryJob, BulkRetryState, Kind};
+use super::scan;
 use crate::row::ChargeReason;
 use crate::{Cancelled, Changed, Replayed, Retried, Withdraw};
 
@@ -67,7 +65,7 @@ impl Engine {
     }
 
     /// Makes a new delivery of what `row` delivered, and charges for it.
-    fn retry_row(&mut self, row: &DeliveryRow, now: Timestamp) -> Result<Retried, Fault> {
+    pub(super) fn retry_row(&mut self, row: &DeliveryRow, now: Timestamp) -> Result<Retried, Fault> {
         let entry = self.endpoint(row.endpoint)?;
         if entry.gone.is_some() {
             return Ok(Retried::DestinationDeleted);
@@ -76,10 +74,10 @@ impl Engine {
         if !self.can_pay(workspace, PRICE) {
             return Ok(Retried::CreditsExhausted);
         }
-        let leased = self.room(row.endpoint) > 0;
+        let leased = self.may_be_born_leased(row.endpoint, now);
         let Some(tail) = message_tail(&self.conn, row.message)? else { return Ok(Retried::NotFound) };
         let message = Key::from_value(row.message);
-        let key = self.take_keys(now, 1);
+        let key = self.take_keys(now, 1)?;
         let endpoint = row.endpoint;
         self.insert_delivery(&NewDelivery { key, message, endpoint, now, leased, retry_of: Some(row.key) })?;
         let id = DeliveryId::new(key, tail);
@@ -151,72 +149,10 @@ impl Engine {
                 self.conn.prepare_cached("DELETE FROM attempt WHERE delivery = ?1")?.execute([delivery])?;
             }
             self.conn.prepare_cached("DELETE FROM delivery WHERE key = ?1")?.execute([delivery])?;
-            self.forget(row.endpoint, delivery)?;
+            self.history.forget(&self.conn, row.endpoint, delivery)?;
         }
         self.conn.prepare_cached("DELETE FROM message WHERE key = ?1")?.execute([key])?;
-        self.forget(source, key)
-    }
-
-    /// Removes a pair from the history index.
-    pub(super) fn forget(&self, scope: i64, key: i64) -> Result<(), Fault> {
-        self.conn
-            .prepare_cached("DELETE FROM history WHERE scope = ?1 AND key = ?2")?
-            .execute(params![scope, key])?;
-        Ok(())
-    }
-
-    /// See [`crate::Store::advance_bulk_retry`].
-    ///
-    /// # Errors
-    /// What SQLite says; the transaction must be rolled back.
-    pub fn advance_bulk_retry(&mut self, id: ReplayId, now: Timestamp, most: usize) -> Result<bool, Fault> {
-        let Some(record) = find_record(&self.conn, Kind::BulkRetry, id.uuid())? else { return Ok(false) };
-        let mut job: BulkRetryJob = parse(&record.raw.body)?;
-        let (Some(endpoint), BulkRetryState::Running) = (record.parent, job.state) else { return Ok(false) };
-        let matching = self.bulk_matches(endpoint, &job, most)?;
-        let last = matching.len() < most;
-        for key in matching {
-            let Some(row) = self.delivery_row(key)? else { continue };
-            job.cursor = key;
-            if self.is_expired(&row, now)? {
-                continue;
-            }
-            match self.retry_row(&row, now)? {
-                Retried::Fresh(_) => job.created += 1,
-                Retried::NotFound | Retried::Conflict(_) => {}
-                Retried::DestinationDeleted | Retried::CreditsExhausted => {
-                    job.state = BulkRetryState::Ended;
-                    break;
-                }
-            }
-        }
-        if last && job.state == BulkRetryState::Running {
-            job.state = BulkRetryState::Done;
-        }
-        let body = serde_json::to_string(&job).map_err(|error| Fault::Damaged(error.to_string()))?;
-        self.conn
-            .prepare_cached(
-                "UPDATE record SET version = version + 1, updated_at = ?2, body = ?3 WHERE row = ?1",
-            )?
-            .execute(params![record.row, now.millis(), body])?;
-        Ok(job.state == BulkRetryState::Running)
-    }
-
-    fn bulk_matches(&self, endpoint: i64, job: &BulkRetryJob, most: usize) -> Result<Vec<i64>, Fault> {
-        let mut matching = Vec::new();
-        let mut above = job.cursor;
-        while matching.len() < most {
-            let range = Range { above, below: job.end, newest_first: false };
-            let found = scan::keys(&self.conn, Table::Delivery, Some(&[endpoint]), range, most)?;
-            let Some(last) = found.last() else { break };
-            above = *last;
-            for key in found {
-                if matching.len() < most && super::read::is_bulk_match(&self.conn, key, &job.bulk.state)? {
-                    matching.push(key);
-                }
-            }
-        }
-        Ok(matching)
+        self.history.forget(&self.conn, source, key)
     }
 
     /// A stored message of the workspace that has not expired.
@@ -252,7 +188,9 @@ impl Engine {
     /// Ends up to `most` pending deliveries of deleted endpoints. Returns whether more is left.
     pub(super) fn sweep(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
         let Some(endpoint) = self.unswept.first().copied() else { return Ok(false) };
-        let reason = self.endpoint(endpoint)?.gone.unwrap_or(CancelReason::EndpointDeleted);
+        let Some(reason) = self.endpoint(endpoint)?.gone else {
+            return Err(Fault::Damaged(format!("endpoint {endpoint} is to be swept and not deleted")));
+        };
         let pending: Vec<i64> = {
             let mut statement = self
                 .conn

@@ -1,5 +1,7 @@
 //! Walking through messages and deliveries in the order of their keys.
 
+use restante_core::Timestamp;
+use restante_core::id::Key;
 use rusqlite::{Connection, params};
 
 use super::Fault;
@@ -20,6 +22,38 @@ pub(super) struct Range {
     pub(super) above: i64,
     pub(super) below: i64,
     pub(super) newest_first: bool,
+}
+
+impl Range {
+    /// Keys that things from `since` to `until` may have, both inclusive. A key is made of the time of its making,
+    /// or of a later one, by up to `key_lead_ms`, when the clock went back.
+    pub(super) fn of_times(since: Option<Timestamp>, until: Option<Timestamp>, key_lead_ms: i64) -> Self {
+        let above = since.map_or(-1, |since| first_key(since.millis()) - 1);
+        let below = until.map_or(i64::MAX, |until| {
+            first_key(until.millis().saturating_add(key_lead_ms).saturating_add(1))
+        });
+        Self { above, below, newest_first: true }
+    }
+
+    /// Those of some keys that lie in it, in its order.
+    pub(super) fn pick(self, keys: &[i64]) -> Vec<i64> {
+        let mut picked: Vec<i64> =
+            keys.iter().copied().filter(|key| self.above < *key && *key < self.below).collect();
+        picked.sort_unstable();
+        if self.newest_first {
+            picked.reverse();
+        }
+        picked
+    }
+}
+
+/// The first key of a millisecond; the last of all for times that no key reaches.
+fn first_key(millis: i64) -> i64 {
+    if millis > Key::from_value(i64::MAX).at().millis() {
+        i64::MAX
+    } else {
+        Key::first_at(Timestamp::from_millis(millis)).value()
+    }
 }
 
 /// Up to `limit` keys of the range. `scopes: None`: of all.

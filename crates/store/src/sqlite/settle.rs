@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use restante_core::delivery::{self, Terms};
-use restante_core::{FailureKind, Outcome, State, Timestamp};
+use restante_core::delivery::{self, CancelReason, Terms};
+use restante_core::id::Key;
+use restante_core::{Attempt, FailureKind, Outcome, State, Timestamp};
 use rusqlite::{OptionalExtension, params};
 
 use super::Fault;
@@ -18,27 +19,32 @@ impl Engine {
     /// What SQLite says; the transaction must be rolled back.
     pub fn settle(&mut self, finished: &Finished) -> Result<Settled, Fault> {
         let Some(mut row) = self.leased_row(finished.lease)? else { return Ok(Settled::LeaseLost) };
-        if self.is_expired(&row, finished.attempt.ended_at)? {
-            // Its request is gone for whoever asks; pruning removes the row, and a late result changes nothing.
-            return Ok(Settled::LeaseLost);
+        let mut attempt = in_order(&finished.attempt, row.life.ended_at);
+        let expired = self.is_expired(&row, attempt.ended_at)?;
+        if expired {
+            // Its request is gone for whoever asks: a late result changes nothing. But the lease must end.
+            attempt.outcome = Outcome::Lost;
         }
         let entry = self.endpoint(row.endpoint)?;
         let settings = Arc::clone(&entry.settings);
-        let terms = Terms { schedule: &settings.destination.schedule, gone: entry.gone };
-        let settlement = delivery::settle(&row.life, terms, &finished.attempt, finished.jitter);
+        let gone = if expired { Some(CancelReason::Expired) } else { entry.gone };
+        let terms = Terms { schedule: &settings.destination.schedule, gone };
+        let settlement = delivery::settle(&row.life, terms, &attempt, finished.jitter);
         self.end_lease(&row);
         row.claimed = false;
-        let attempt = &finished.attempt;
         // Attempt 1 that delivers is told by the delivery's own columns.
         if settlement.delivery.state == State::Delivered && attempt.number == 1 {
             row.started_at = Some(attempt.started_at.millis());
             row.endpoint_version = Some(finished.endpoint_version);
             row.status = status_of(&attempt.outcome);
         } else {
-            self.insert_attempt(&row, finished, settlement.uses_budget)?;
+            self.insert_attempt(&row, &attempt, finished.endpoint_version, settlement.uses_budget)?;
             row.started_at = None;
         }
         self.write_delivery(&row, &settlement.delivery)?;
+        if expired {
+            return Ok(Settled::LeaseLost);
+        }
         if settlement.delivery.state == State::Pending {
             self.plan(row.endpoint, settlement.delivery.due_at.millis());
         }
@@ -46,8 +52,13 @@ impl Engine {
         Ok(Settled::Done(settlement.delivery))
     }
 
-    fn insert_attempt(&self, row: &DeliveryRow, finished: &Finished, uses_budget: bool) -> Result<(), Fault> {
-        let attempt = &finished.attempt;
+    fn insert_attempt(
+        &self,
+        row: &DeliveryRow,
+        attempt: &Attempt,
+        endpoint_version: u32,
+        uses_budget: bool,
+    ) -> Result<(), Fault> {
         let (result, failure) = match &attempt.outcome {
             Outcome::Delivered { .. } => (codec::DELIVERED, None),
             Outcome::Failed(failure) => (codec::FAILED, Some(failure)),
@@ -62,7 +73,7 @@ impl Engine {
             .execute(params![
                 row.key,
                 attempt.number,
-                finished.endpoint_version,
+                endpoint_version,
                 attempt.started_at.millis(),
                 i64::try_from(duration_ms).unwrap_or(i64::MAX),
                 result,
@@ -77,9 +88,10 @@ impl Engine {
     /// Whether a delivery's request is past its retention.
     pub(super) fn is_expired(&self, row: &DeliveryRow, now: Timestamp) -> Result<bool, Fault> {
         let source = self.config.source_of(self.endpoint(row.endpoint)?)?;
-        // The key's own time is that of the reception unless the clock went back; only an old key needs the row.
-        let key_at = restante_core::id::Key::from_value(row.message).at().millis();
-        if key_at + source.retention_ms - CLOCK_SLACK_MS > now.millis() {
+        // The key tells when the request came at the latest, and at the earliest if the clock was at its worst: only
+        // an old key needs the row.
+        let key_at = Key::from_value(row.message).at().millis();
+        if key_at - self.key_lead_ms + source.retention_ms > now.millis() {
             return Ok(false);
         }
         let received_at: Option<i64> = self
@@ -91,8 +103,14 @@ impl Engine {
     }
 }
 
-/// How far a key may be ahead of its reception after the clock went back, for the shortcut above.
-const CLOCK_SLACK_MS: i64 = 3_600_000;
+/// The attempt as it is recorded: it never begins before the one before it ended, even if the clock went back.
+fn in_order(attempt: &Attempt, before: Option<Timestamp>) -> Attempt {
+    let mut attempt = attempt.clone();
+    let length = attempt.ended_at.since(attempt.started_at);
+    attempt.started_at = before.map_or(attempt.started_at, |ended| ended.max(attempt.started_at));
+    attempt.ended_at = attempt.started_at + length;
+    attempt
+}
 
 fn status_of(outcome: &Outcome) -> Option<u16> {
     match outcome {

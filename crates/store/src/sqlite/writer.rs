@@ -74,14 +74,21 @@ pub(super) fn start(
     let (sender, receiver) = mpsc::channel(QUEUE_JOBS);
     let (wake, woken) = std::sync::mpsc::sync_channel(1);
     let checkpoint_shared = Arc::clone(&shared);
-    thread::Builder::new()
+    let checkpoint_thread = thread::Builder::new()
         .name("restante-checkpoint".into())
         .spawn(move || copy_back(&checkpointer, &woken, &checkpoint_shared))
         .map_err(|error| Fault::Io(error.to_string()))?;
+    *shared.vitals.lock().unwrap_or_else(PoisonError::into_inner) = engine.vitals();
     let writer = Writer { engine, receiver, shared, wake };
     let handle = thread::Builder::new()
         .name("restante-writer".into())
-        .spawn(move || writer.run())
+        .spawn(move || {
+            writer.run();
+            // Whoever waits for this thread may count on the files being closed.
+            if checkpoint_thread.join().is_err() {
+                tracing::error!("the checkpoint thread had panicked");
+            }
+        })
         .map_err(|error| Fault::Io(error.to_string()))?;
     Ok((sender, handle))
 }
@@ -213,13 +220,5 @@ impl Engine {
     fn release_savepoint(&self) -> Result<(), Fault> {
         self.conn.prepare_cached("RELEASE alone")?.execute([])?;
         Ok(())
-    }
-
-    /// Whether there is something to claim earlier than the dispatcher knows.
-    fn should_wake(&mut self) -> bool {
-        let due = self.agenda.first().map_or(i64::MAX, |(due, _)| *due);
-        let wake = due < self.announced;
-        self.announced = self.announced.min(due);
-        wake
     }
 }

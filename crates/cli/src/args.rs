@@ -1,0 +1,56 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Answers for messages until they arrive: receives webhooks, keeps them, delivers them, shows every attempt.
+#[derive(Debug, Parser)]
+#[command(
+    name = "restante",
+    version,
+    args_conflicts_with_subcommands = true,
+    before_help = "Examples:\n  restante                      serve on 127.0.0.1:8420, data in ./restante-data\n  \
+                   restante serve --dev          also deliver to http and private addresses\n  \
+                   restante tour                 see in half a minute what it does"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server (also without any command)
+    Serve(Serve),
+    /// Watch a throw-away server deliver, fail, retry and replay: no set-up, under 30 seconds
+    Tour,
+    /// Print the reference page of all settings
+    #[command(hide = true)]
+    ConfigReference,
+}
+
+/// Flags of the server. Each is a setting, and wins over the environment and the file.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Serve {
+    /// Deliver to any address, in plain http too: for development
+    #[arg(long)]
+    pub(crate) dev: bool,
+    /// The data directory [default: ./restante-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<String>,
+    /// Address and port to listen on [default: 127.0.0.1:8420]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// The address under which the world reaches this server
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<String>,
+    /// What is logged: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+    /// The settings file [default: restante.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}

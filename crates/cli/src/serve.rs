@@ -1,0 +1,172 @@
+//! `restante serve`: settings, store, threads, greeting, and an orderly end.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use restante_server::Server;
+use restante_server::clock::{Clock, SystemClock};
+use restante_server::config::{Config, Fault};
+use restante_server::threads::Threads;
+use restante_store::Store;
+use restante_store::sqlite::{self, Sqlite};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::Serve;
+use crate::output::{self, hinted};
+
+/// Exit code of a wrong command line or setting.
+const USAGE: u8 = 2;
+/// Exit code when somebody else is in the way.
+const CONFLICT: u8 = 5;
+/// The settings file that is read if it is there.
+const CONFIG_FILE: &str = "restante.toml";
+
+pub(crate) fn run(args: &Serve) -> anyhow::Result<()> {
+    let config = settings(args)?;
+    start_log(&config)?;
+    raise_file_limit();
+    let store = Arc::new(open_store(&config)?);
+    let threads = Threads::start(config.threads).context("cannot start the runtime threads")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(&config, Arc::clone(&store) as _, &threads, args.dev));
+    drop(threads);
+    store.close();
+    served
+}
+
+async fn serve(config: &Config, store: Arc<dyn Store>, threads: &Threads, dev: bool) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let server = Server::start(config, store, clock, threads.handles()).await.map_err(start_fault)?;
+    greet(config, &server, dev)?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: attempts on the wire may end, new requests are refused");
+    server.stop().await;
+    Ok(())
+}
+
+fn settings(args: &Serve) -> anyhow::Result<Config> {
+    let path = args.config.as_deref().unwrap_or(Path::new(CONFIG_FILE));
+    let file = match std::fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.config.is_none() => None,
+        Err(error) => {
+            let what = format!("cannot read {}: {error}", path.display());
+            return Err(hinted(what, "name a readable file with --config", USAGE));
+        }
+    };
+    let flags = [
+        ("data", &args.data),
+        ("listen", &args.listen),
+        ("public_url", &args.public_url),
+        ("log", &args.log),
+    ];
+    let flags = flags.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut config = Config::layered(file.as_deref(), environment, flags).map_err(|fault| {
+        let hint = match fault {
+            Fault::Unknown { .. } => {
+                "remove it or correct its name; docs/configuration.md lists all settings"
+            }
+            Fault::Value { .. } => "docs/configuration.md says what each setting takes",
+            Fault::File(_) => "restante.toml holds lines such as `listen = \"127.0.0.1:8420\"`",
+        };
+        hinted(fault, hint, USAGE)
+    })?;
+    if args.dev {
+        config.loosen_for_development();
+    }
+    Ok(config)
+}
+
+fn open_store(config: &Config) -> anyhow::Result<Sqlite> {
+    Sqlite::open(&config.data).map_err(|fault| {
+        let what = format!("cannot open the data directory {}: {fault}", config.data.display());
+        match fault {
+            sqlite::Fault::InUse(_) => {
+                hinted(what, "stop the other process, or name another directory with --data", CONFLICT)
+            }
+            sqlite::Fault::Damaged(_) => {
+                hinted(what, "start the version that wrote it, or restore a backup", 1)
+            }
+            sqlite::Fault::Sqlite(_) | sqlite::Fault::Io(_) => {
+                hinted(what, "the directory must be writable and its disk not full; --data names another", 1)
+            }
+        }
+    })
+}
+
+fn start_fault(fault: restante_server::StartFault) -> anyhow::Error {
+    use restante_server::StartFault;
+    match fault {
+        StartFault::Listen { address, source } => hinted(
+            format!("cannot listen on {address}: {source}"),
+            "is another server running there? --listen 127.0.0.1:0 takes a free port",
+            CONFLICT,
+        ),
+        StartFault::Channel(fault) => hinted(fault, "RESTANTE_EXTRA_CA_FILE must name a PEM file", USAGE),
+        StartFault::FirstKey(fault) => hinted(fault, "RESTANTE_ADMIN_KEY sets the first admin key", USAGE),
+        StartFault::Store(fault) => anyhow::Error::new(fault).context("the store does not answer"),
+    }
+}
+
+/// Lines for people on a terminal, JSON for machines elsewhere.
+fn start_log(config: &Config) -> anyhow::Result<()> {
+    let filter: Targets = config.log.parse().map_err(|_| {
+        hinted(format!("setting `log`: `{}`", config.log), "a level such as info or warn", USAGE)
+    })?;
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let layer = layer.compact().with_target(false).with_ansi(colours);
+        tracing_subscriber::registry().with(layer.with_filter(filter)).init();
+    } else {
+        let layer = layer.json().flatten_event(true).with_current_span(false).with_span_list(false);
+        tracing_subscriber::registry().with(layer.with_filter(filter)).init();
+    }
+    Ok(())
+}
+
+/// Takes as many file descriptors as the system gives: each connection is one.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(error.message = %error, "the limit of open files stays as it is");
+    }
+}
+
+/// Says where the server is, and at the first start how to use it.
+fn greet(config: &Config, server: &Server, dev: bool) -> anyhow::Result<()> {
+    let url = &server.public_url;
+    let version = env!("CARGO_PKG_VERSION");
+    output::line(&format!(
+        "Restante {version} listens on http://{}, data in {}",
+        server.address,
+        config.data.display()
+    ))?;
+    if dev {
+        output::line("Development: delivers to any address, in plain http too.")?;
+    }
+    let Some(key) = &server.fresh_key else { return Ok(()) };
+    output::line(&format!(
+        "\nThis is its first start. The admin key, shown only now:\n\n    {key}\n\n\
+         Try it. This makes a source and answers with its URL; send anything there:\n\n    \
+         curl -s {url}/v1/sources -H 'Authorization: Bearer {key}' -d '{{\"name\":\"hello\"}}'\n\n\
+         See what arrived:\n\n    \
+         curl -s {url}/v1/requests -H 'Authorization: Bearer {key}'\n\n\
+         In half a minute, what it does when a receiver is broken: restante tour"
+    ))
+}

@@ -1,0 +1,8 @@
+//! The real binary: killed, restarted, lied to.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod hostile;
+mod kill;
+mod process;
+mod sink;

@@ -1,0 +1,111 @@
+//! The binary as a process, and a client of it.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+/// The admin key of every process.
+const KEY: &str = "rst_live_0123456789abcdefghijklmnopqrstuv";
+/// For a start.
+const START_TIME: Duration = Duration::from_secs(30);
+
+/// A running server. Dropping it kills it.
+pub(crate) struct Process {
+    pub(crate) address: SocketAddr,
+    data: PathBuf,
+    child: Child,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Process {
+    /// Starts a server on a free port and waits until it is ready.
+    pub(crate) async fn start(data: &Path) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let process = Self { address: port, data: data.to_owned(), child: spawn(port, data), client };
+        process.until_ready().await;
+        process
+    }
+
+    /// kill -9, and a new process on the same data and port.
+    pub(crate) async fn kill_and_restart(&mut self) {
+        self.kill();
+        self.child = spawn(self.address, &self.data);
+        self.until_ready().await;
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    async fn until_ready(&self) {
+        let waiting = async {
+            loop {
+                if matches!(self.send(Method::GET, "/readyz", Bytes::new()).await, Some((StatusCode::OK, _)))
+                {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        assert!(tokio::time::timeout(START_TIME, waiting).await.is_ok(), "the server is not ready in time");
+    }
+
+    /// `None`: no answer came.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Bytes) -> Option<(StatusCode, Bytes)> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.address))
+            .header("authorization", format!("Bearer {KEY}"));
+        let response = self.client.request(request.body(Full::new(body)).unwrap()).await.ok()?;
+        let status = response.status();
+        Some((status, response.into_body().collect().await.ok()?.to_bytes()))
+    }
+
+    /// A call of the API that must succeed.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Value) -> Value {
+        let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        let (status, answer) = self.send(method, path, bytes).await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {answer:?}");
+        serde_json::from_slice(&answer).unwrap_or(Value::Null)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(address: SocketAddr, data: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_restante"))
+        .args(["serve", "--dev", "--log", "error"])
+        .arg("--data")
+        .arg(data)
+        .args(["--listen", &address.to_string()])
+        .env("RESTANTE_ADMIN_KEY", KEY)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// A file system that honours fsync: not the memory file system that /tmp may be.
+pub(crate) fn data_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}

@@ -1,0 +1,124 @@
+//! The API under `/v1`, and what monitoring asks.
+//!
+//! A handler extracts, lets the rules judge, makes one call to the store, and shows the result. What all have in
+//! common is elsewhere: who calls (`auth`), bodies and query strings (`body`, `query`), records (`records`), and the
+//! shape of failures (`error`, `frame`).
+
+mod auth;
+mod body;
+mod bulk_retries;
+mod credits;
+mod deliveries;
+mod destinations;
+pub(crate) mod error;
+mod fault;
+pub(crate) mod frame;
+mod health;
+mod keys;
+mod name;
+mod openapi;
+mod path;
+mod query;
+mod records;
+mod requests;
+mod sources;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod token;
+mod wire;
+mod workspaces;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use restante_store::{Store, Vitals};
+use tokio::sync::watch;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::channel::guard::Rules;
+use crate::clock::Clock;
+
+pub use auth::LastUsed;
+pub use openapi::openapi;
+pub use token::{FirstKeyFault, LIVE_PREFIX, TEST_PREFIX, first_key, new_token};
+
+/// What handlers work with. Cloning shares it.
+#[derive(Clone)]
+pub struct ApiState {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    /// Which URLs may be set as targets.
+    pub rules: Arc<Rules>,
+    /// Where callers reach this server, without a slash at the end.
+    pub public_url: String,
+    /// Renders all metrics, with the store's if it answers.
+    pub metrics: Arc<dyn Fn(Option<Vitals>) -> String + Send + Sync>,
+    /// Whether the disk has room; the error says what is wrong.
+    pub disk: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Turns true when the node stops: streams end.
+    pub stopping: watch::Receiver<bool>,
+    /// Keys' use that is not written down yet.
+    pub last_used: Arc<LastUsed>,
+}
+
+/// The state as handlers share it.
+type Api = Arc<ApiState>;
+
+impl ApiState {
+    /// Writes down when keys were last used.
+    ///
+    /// # Errors
+    /// What could not be written is kept for the next time.
+    pub async fn flush_last_used(&self) -> Result<(), restante_store::Error> {
+        self.last_used.flush(self).await
+    }
+}
+
+/// All routes, each with its description.
+fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(openapi::Base::openapi())
+        .routes(routes!(sources::create, sources::list))
+        .routes(routes!(sources::get, sources::update, sources::delete))
+        .routes(routes!(sources::rotate_token))
+        .routes(routes!(destinations::create, destinations::list))
+        .routes(routes!(destinations::get, destinations::update, destinations::delete))
+        .routes(routes!(bulk_retries::retry))
+        .routes(routes!(bulk_retries::list))
+        .routes(routes!(requests::list))
+        .routes(routes!(requests::get, requests::delete))
+        .routes(routes!(requests::body))
+        .routes(routes!(requests::replay))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::get))
+        .routes(routes!(deliveries::attempts))
+        .routes(routes!(deliveries::cancel))
+        .routes(routes!(deliveries::retry))
+        .routes(routes!(workspaces::get, workspaces::update))
+        .routes(routes!(workspaces::list, workspaces::create))
+        .routes(routes!(credits::get))
+        .routes(routes!(credits::grant))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::get, keys::update, keys::delete))
+        .routes(routes!(keys::rotate))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(stream::follow))
+        .routes(routes!(openapi::document))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
+/// The API as a service. What it does not know is answered 404 in its own shape.
+pub fn router(state: ApiState) -> Router {
+    let api: Api = Arc::new(state);
+    let (router, _) = routes().split_for_parts();
+    router
+        .fallback(frame::no_such_path)
+        .method_not_allowed_fallback(frame::no_such_method)
+        .layer(from_fn_with_state(Arc::clone(&api), frame::frame))
+        .with_state(api)
+}

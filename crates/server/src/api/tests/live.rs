@@ -1,0 +1,101 @@
+use super::*;
+
+/// Reads events of an open stream until `count` came.
+async fn events(body: &mut Body, count: usize) -> Vec<(String, Value)> {
+    let mut events = Vec::new();
+    let mut received = String::new();
+    while events.len() < count {
+        let frame = body.frame().await.expect("the stream is open").unwrap();
+        received.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
+        while let Some((event, rest)) = received.split_once("\n\n") {
+            let field =
+                |name: &str| event.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+            if let (Some(name), Some(data)) = (field("event: "), field("data: ")) {
+                events.push((name, serde_json::from_str(&data).unwrap()));
+            }
+            received = rest.to_owned();
+        }
+    }
+    events
+}
+
+async fn follow(world: &World, key: &str, path: &str) -> Body {
+    let request = Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
+    let response = world.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert!(response.headers().contains_key("x-request-id"));
+    response.into_body()
+}
+
+#[tokio::test]
+async fn requests_and_deliveries_are_told_as_they_happen() {
+    let world = World::new().await;
+    let (source, _) = world.source_with_destination().await;
+    world.attach().await;
+    let mut stream = follow(&world, &world.admin, "/v1/stream").await;
+    let id = world.receive(&source, "x").await;
+    world.settle(Outcome::of_status(200, None)).await;
+    let mut told = Vec::new();
+    while !told
+        .iter()
+        .any(|(name, data): &(String, Value)| name == "delivery" && data["state"] == "delivered")
+    {
+        told.extend(events(&mut stream, 1).await);
+    }
+    assert_eq!((told[0].0.as_str(), &told[0].1["id"]), ("request", &json!(id)));
+    assert_eq!(told[0].1.get("deliveries"), None);
+    let (_, last) = told.last().unwrap();
+    assert_eq!((&last["request_id"], &last["attempts"][0]["result"]), (&json!(id), &json!("delivered")));
+}
+
+#[tokio::test]
+async fn a_stream_tells_one_workspace_and_one_source_only() {
+    let world = World::new().await;
+    let (source, _) = world.source_with_destination().await;
+    let other = world.source("other").await;
+    let stranger = world.stranger().await;
+    let foreign = world.call(&stranger, "POST", "/v1/sources", json!({"name": "theirs"})).await.expect(201);
+    let mut all = follow(&world, &world.admin, "/v1/stream").await;
+    let path = format!("/v1/stream?source={}", text(&other, "id"));
+    let mut filtered = follow(&world, &world.admin, &path).await;
+    world.receive(&foreign, "x").await;
+    let first = world.receive(&source, "x").await;
+    let delivery = text(&world.get("/v1/deliveries").await.expect(200)["data"][0], "id");
+    world.post(&format!("/v1/deliveries/{delivery}/cancel"), Value::Null).await.expect(200);
+    let second = world.receive(&other, "x").await;
+    assert_eq!(events(&mut all, 1).await[0].1["id"], first);
+    assert_eq!(events(&mut filtered, 1).await[0].1["id"], second);
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_the_node_stops() {
+    let world = World::new().await;
+    let stream = follow(&world, &world.admin, "/v1/stream").await;
+    world.stop.send_replace(true);
+    stream.collect().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_listener_that_falls_behind_is_told_how_much_it_missed() {
+    let world = World::new().await;
+    let source = world.source("s").await;
+    let mut stream = follow(&world, &world.admin, "/v1/stream").await;
+    let total = 20_000;
+    let mut accepts = Vec::with_capacity(total);
+    for _ in 0..total {
+        accepts.push(world.receive(&source, "x"));
+    }
+    futures_util::future::join_all(accepts).await;
+    let (name, data) = events(&mut stream, 1).await.remove(0);
+    assert_eq!(name, "lagged");
+    assert!(data["missed"].as_u64().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn both_scopes_are_wanted() {
+    let world = World::new().await;
+    let key = world.key(json!(["requests:read"])).await;
+    let error = world.call(&key, "GET", "/v1/stream", Value::Null).await.refused(403, "insufficient_scope");
+    assert!(text(&error, "message").contains("deliveries:read"));
+}

@@ -1,0 +1,185 @@
+//! The connector: resolves, judges and dials exactly what it judged.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower_service::Service;
+use url::Host;
+
+use super::{Resolve, ResolveFault, Rules, Verdict};
+
+/// How long an address may take to answer while others are left to try. The last one has all the time there is.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(2);
+
+/// Opens TCP connections for an HTTP client, to allowed addresses only.
+///
+/// The check sits here and not in a resolver hook because clients do not ask a resolver about IP literals. A name
+/// is resolved once per connection and the addresses that were judged are the ones dialled, so that a name server
+/// which changes its mind in between changes nothing.
+#[derive(Clone)]
+pub(crate) struct Dialer {
+    rules: Arc<Rules>,
+    resolver: Arc<dyn Resolve>,
+}
+
+/// Why no connection was made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialFault {
+    #[error("plain http is not allowed; RESTANTE_ALLOW_HTTP_TARGETS allows it")]
+    Http,
+    #[error("the target has no valid host")]
+    Host,
+    #[error("{name} could not be resolved: {source}")]
+    Resolve { name: String, source: ResolveFault },
+    #[error("{name} has no address")]
+    NoAddress { name: String },
+    /// None of the addresses is allowed; nothing was dialled.
+    #[error("{address} is {ground}; RESTANTE_ALLOW_PRIVATE_TARGETS allows such targets")]
+    Refused { address: IpAddr, ground: &'static str },
+    #[error("no connection to {address}: {source}")]
+    Connect { address: SocketAddr, source: io::Error },
+}
+
+impl Dialer {
+    pub(crate) fn new(rules: Rules, resolver: Arc<dyn Resolve>) -> Self {
+        Self { rules: Arc::new(rules), resolver }
+    }
+
+    async fn dial(self, target: Uri) -> Result<Line, DialFault> {
+        let port = match (target.port_u16(), target.scheme_str()) {
+            (_, Some("http")) if !self.rules.http_targets => return Err(DialFault::Http),
+            (Some(port), _) => port,
+            (None, Some("http")) => 80,
+            (None, _) => 443,
+        };
+        // The parser of web browsers: it knows every spelling of an IPv4 address, and reads IPv6 with its brackets.
+        let host = Host::parse(target.host().unwrap_or_default()).map_err(|_| DialFault::Host)?;
+        let addresses = self.addresses(host).await?;
+        let allowed = self.allowed(&addresses)?;
+        let stream = connect(&allowed, port).await?;
+        Ok(Line(TokioIo::new(stream)))
+    }
+
+    async fn addresses(&self, host: Host<String>) -> Result<Vec<IpAddr>, DialFault> {
+        let name = match host {
+            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(address)]),
+            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(address)]),
+            Host::Domain(name) => name,
+        };
+        match self.resolver.resolve(&name).await {
+            Ok(addresses) if addresses.is_empty() => Err(DialFault::NoAddress { name }),
+            Ok(addresses) => Ok(addresses),
+            Err(source) => Err(DialFault::Resolve { name, source }),
+        }
+    }
+
+    /// The addresses that may be dialled; a fault when there are none.
+    fn allowed(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, DialFault> {
+        let mut allowed = Vec::with_capacity(addresses.len());
+        let mut refused = None;
+        for &address in addresses {
+            match self.rules.judge(address) {
+                Verdict::Allowed => allowed.push(address),
+                Verdict::Refused(ground) => {
+                    refused = refused.or(Some(DialFault::Refused { address, ground }))
+                }
+            }
+        }
+        match refused {
+            Some(fault) if allowed.is_empty() => Err(fault),
+            _ => Ok(allowed),
+        }
+    }
+}
+
+/// Dials one address after the other until one answers; the fault is the last one's. `addresses` is not empty.
+async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, DialFault> {
+    let mut fault = DialFault::Host;
+    for (index, &address) in addresses.iter().enumerate() {
+        let address = SocketAddr::new(address, port);
+        let dialled = if index + 1 == addresses.len() {
+            TcpStream::connect(address).await
+        } else {
+            let dialling = timeout(NEXT_ADDRESS_AFTER, TcpStream::connect(address));
+            dialling.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        };
+        match dialled.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            Ok(stream) => return Ok(stream),
+            Err(source) => fault = DialFault::Connect { address, source },
+        }
+    }
+    Err(fault)
+}
+
+impl Service<Uri> for Dialer {
+    type Response = Line;
+    type Error = DialFault;
+    type Future = Pin<Box<dyn Future<Output = Result<Line, DialFault>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialFault>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        Box::pin(self.clone().dial(target))
+    }
+}
+
+/// An open TCP connection.
+///
+/// A type of its own because the client library's describes its peers to every single response, which costs two
+/// allocations an attempt and tells nobody anything.
+pub(crate) struct Line(TokioIo<TcpStream>);
+
+impl Connection for Line {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Read for Line {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl Write for Line {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
+    }
+}

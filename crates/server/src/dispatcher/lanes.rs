@@ -1,0 +1,291 @@
+//! Lanes: what waits for an attempt, whose turn it is, and how much may be in flight.
+//!
+//! Plain data without clock, lock or task. The dispatcher puts a mutex around it; the simulator drives it directly.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_core::id::{DestinationId, WorkspaceId};
+use restante_core::limits::LEASE_MARGIN;
+use restante_core::pacing::{InFlightLimit, Rate};
+use restante_core::{Outcome, Timestamp};
+use restante_store::{Endpoint, Lease, Parcel, Withdraw};
+
+/// A lane may have one of so many free slots of the node: however many lanes hang, the others find slots.
+const LANE_SHARE: u32 = 8;
+/// A parcel that waited for longer than this is given back: its lease would no longer cover an attempt.
+const WAIT_MAX: Duration = LEASE_MARGIN.saturating_sub(Duration::from_secs(2));
+/// Leases a lane may hold beyond what it has in flight, before it has shown what it can use.
+const AHEAD_START: u32 = 32;
+/// The most leases ahead of a lane that works well.
+const AHEAD_MAX: u32 = 512;
+
+/// All lanes of one runtime thread.
+#[derive(Debug)]
+pub struct Lanes {
+    lanes: HashMap<DestinationId, Lane>,
+    /// Workspaces that have ready lanes, in the order of their turns.
+    turns: VecDeque<WorkspaceId>,
+    /// The ready lanes of each, in the order of theirs.
+    ready: HashMap<WorkspaceId, VecDeque<DestinationId>>,
+    /// Lanes that wait for their rate: (until when, which).
+    paced: BTreeSet<(Timestamp, DestinationId)>,
+    in_flight: u32,
+    in_flight_max: u32,
+    /// Leases to be given back.
+    expired: Vec<Lease>,
+}
+
+#[derive(Debug)]
+struct Lane {
+    endpoint: Arc<Endpoint>,
+    /// Parcels and since when they wait, by the monotonic clock.
+    queue: VecDeque<(Parcel, Duration)>,
+    in_flight: u32,
+    limit: InFlightLimit,
+    rate: Option<(f64, Rate)>,
+    ahead: u32,
+    place: Place,
+}
+
+/// Where a lane stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing waits, or nothing more may be in flight.
+    Idle,
+    /// In the row of its workspace.
+    Ready,
+    /// Waits for its rate until then.
+    Paced(Timestamp),
+}
+
+impl Lanes {
+    /// `in_flight_max`: attempts in flight over all lanes.
+    pub fn new(in_flight_max: u32) -> Self {
+        Self {
+            lanes: HashMap::new(),
+            turns: VecDeque::new(),
+            ready: HashMap::new(),
+            paced: BTreeSet::new(),
+            in_flight: 0,
+            in_flight_max,
+            expired: Vec::new(),
+        }
+    }
+
+    /// Takes a leased delivery in.
+    pub fn push(&mut self, parcel: Parcel, monotonic: Duration) {
+        let id = parcel.endpoint.id;
+        let lane = self.lanes.entry(id).or_insert_with(|| Lane::new(Arc::clone(&parcel.endpoint)));
+        lane.queue.push_back((parcel, monotonic));
+        self.make_ready(id);
+    }
+
+    /// Begins the next attempt, if one may begin. The caller makes it and reports to [`Lanes::finish`].
+    pub fn next(&mut self, now: Timestamp, monotonic: Duration) -> Option<Parcel> {
+        self.wake_paced(now);
+        while self.in_flight < self.in_flight_max {
+            let workspace = self.turns.pop_front()?;
+            let Some(row) = self.ready.get_mut(&workspace) else { continue };
+            let Some(id) = row.pop_front() else {
+                self.ready.remove(&workspace);
+                continue;
+            };
+            if row.is_empty() {
+                self.ready.remove(&workspace);
+            } else {
+                self.turns.push_back(workspace);
+            }
+            if let Some(parcel) = self.begin(id, now, monotonic) {
+                return Some(parcel);
+            }
+        }
+        None
+    }
+
+    /// Lets a ready lane begin; it has just left its row.
+    fn begin(&mut self, id: DestinationId, now: Timestamp, monotonic: Duration) -> Option<Parcel> {
+        let free = self.in_flight_max - self.in_flight;
+        let lane = self.lanes.get_mut(&id)?;
+        lane.place = Place::Idle;
+        while lane.queue.front().is_some_and(|(_, since)| monotonic.saturating_sub(*since) > WAIT_MAX) {
+            self.expired.extend(lane.queue.pop_front().map(|(parcel, _)| parcel.lease));
+        }
+        if lane.queue.is_empty() || lane.in_flight >= lane.limit.get().min(1 + free / LANE_SHARE) {
+            return None;
+        }
+        if let Err(at) = lane.take_rate(now) {
+            lane.place = Place::Paced(at);
+            self.paced.insert((at, id));
+            return None;
+        }
+        let (parcel, _) = lane.queue.pop_front()?;
+        lane.in_flight += 1;
+        self.in_flight += 1;
+        self.make_ready(id);
+        Some(parcel)
+    }
+
+    /// Takes note of a finished attempt.
+    pub fn finish(&mut self, id: DestinationId, outcome: &Outcome) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        lane.learn(outcome);
+        self.settle_lane(id);
+    }
+
+    /// Takes note of an attempt that was begun here and never dialled.
+    pub fn abandon(&mut self, id: DestinationId) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        self.settle_lane(id);
+    }
+
+    /// Takes out what waits and has not begun. The leases are to be given back.
+    pub fn withdraw(&mut self, what: Withdraw) -> Vec<Lease> {
+        let (id, only) = match what {
+            Withdraw::Endpoint(endpoint) => (endpoint, None),
+            Withdraw::Delivery { endpoint, delivery } => (endpoint, Some(delivery)),
+        };
+        let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
+        let mut withdrawn = Vec::new();
+        lane.queue.retain(|(parcel, _)| {
+            let stays = only.is_some_and(|delivery| parcel.lease.delivery != delivery);
+            if !stays {
+                withdrawn.push(parcel.lease);
+            }
+            stays
+        });
+        withdrawn
+    }
+
+    /// Takes out all that waits.
+    pub fn withdraw_all(&mut self) -> Vec<Lease> {
+        let mut withdrawn: Vec<Lease> = std::mem::take(&mut self.expired);
+        for lane in self.lanes.values_mut() {
+            withdrawn.extend(lane.queue.drain(..).map(|(parcel, _)| parcel.lease));
+        }
+        withdrawn
+    }
+
+    /// Leases that waited for too long and are to be given back.
+    pub fn take_expired(&mut self) -> Vec<Lease> {
+        std::mem::take(&mut self.expired)
+    }
+
+    /// When a lane that waits for its rate may begin; `None` when none waits.
+    pub fn next_paced(&self) -> Option<Timestamp> {
+        self.paced.first().map(|(at, _)| *at)
+    }
+
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// What waits in all lanes.
+    pub fn waiting(&self) -> usize {
+        self.lanes.values().map(|lane| lane.queue.len()).sum()
+    }
+
+    fn wake_paced(&mut self, now: Timestamp) {
+        while let Some((at, id)) = self.paced.first().copied() {
+            if at > now {
+                break;
+            }
+            self.paced.pop_first();
+            if let Some(lane) = self.lanes.get_mut(&id) {
+                lane.place = Place::Idle;
+            }
+            self.make_ready(id);
+        }
+    }
+
+    /// Puts a lane that can begin into the row of its workspace.
+    fn make_ready(&mut self, id: DestinationId) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        if lane.place != Place::Idle || lane.queue.is_empty() || lane.in_flight >= lane.limit.get() {
+            return;
+        }
+        lane.place = Place::Ready;
+        let workspace = lane.endpoint.workspace;
+        let row = self.ready.entry(workspace).or_default();
+        if row.is_empty() {
+            self.turns.push_back(workspace);
+        }
+        row.push_back(id);
+    }
+
+    /// Makes a lane ready again after an attempt, or forgets it when it has nothing to remember.
+    fn settle_lane(&mut self, id: DestinationId) {
+        self.make_ready(id);
+        let Some(lane) = self.lanes.get(&id) else { return };
+        // A lane of a deleted destination will not be asked again.
+        if lane.queue.is_empty() && lane.in_flight == 0 && lane.endpoint.settings().gone {
+            if let Place::Paced(at) = lane.place {
+                self.paced.remove(&(at, id));
+            }
+            self.lanes.remove(&id);
+        }
+    }
+}
+
+impl Lane {
+    fn new(endpoint: Arc<Endpoint>) -> Self {
+        let max = endpoint.settings().destination.max_in_flight;
+        let lane = Self {
+            endpoint,
+            queue: VecDeque::new(),
+            in_flight: 0,
+            limit: InFlightLimit::new(max),
+            rate: None,
+            ahead: AHEAD_START,
+            place: Place::Idle,
+        };
+        lane.announce();
+        lane
+    }
+
+    /// Begins at the lane's rate, or says when.
+    fn take_rate(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+        let settings = self.endpoint.settings();
+        self.limit.set_max(settings.destination.max_in_flight);
+        let Some(per_second) = settings.destination.rate_per_second else {
+            self.rate = None;
+            return Ok(());
+        };
+        let (known, rate) = self.rate.get_or_insert_with(|| (per_second, Rate::new(per_second)));
+        #[expect(clippy::float_cmp, reason = "a setting either changed or did not")]
+        if *known != per_second {
+            *known = per_second;
+            rate.set(per_second);
+        }
+        rate.begin(now)
+    }
+
+    fn learn(&mut self, outcome: &Outcome) {
+        let limit = self.limit.get();
+        self.limit.learn(outcome, !self.queue.is_empty());
+        let shrunk = self.limit.get() < limit;
+        match outcome {
+            Outcome::Delivered { .. } => self.ahead = (self.ahead + 4).min(AHEAD_MAX),
+            Outcome::Failed(_) | Outcome::Lost if shrunk || self.limit.get() == 1 => {
+                self.ahead = (self.ahead / 2).max(1);
+            }
+            Outcome::Failed(_) | Outcome::Lost => {}
+        }
+        self.announce();
+    }
+
+    /// Tells the store how many leases the lane can use.
+    fn announce(&self) {
+        let wanted = self.limit.get() + self.ahead;
+        let per_second = self.endpoint.settings().destination.rate_per_second;
+        // What a slow lane cannot begin within a second or two would only wait here.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0.2 to 20,000")]
+        let by_rate = per_second.map_or(u32::MAX, |rate| (rate * 2.0).ceil() as u32);
+        self.endpoint.set_leases_max(wanted.min(by_rate).max(1));
+    }
+}

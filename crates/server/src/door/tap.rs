@@ -1,0 +1,255 @@
+//! The bytes of a request head, beside what the HTTP library makes of them.
+//!
+//! The library gives header names in lower case and groups the values of one name. A webhook must be kept as it was
+//! sent, and some ways of sending one must be refused (bare line feeds, two lengths). So the connection's reader
+//! leaves a copy of each head here.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Most bytes of a head that are copied; the HTTP library refuses longer ones.
+pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most header lines, as for the HTTP library.
+pub(super) const HEADER_LINES_MAX: usize = 100;
+
+/// A connection whose request heads are copied.
+pub(super) struct Tapped {
+    stream: TcpStream,
+    heads: Heads,
+}
+
+/// The copies of one connection.
+#[derive(Clone, Default)]
+pub(super) struct Heads(Arc<Mutex<Copying>>);
+
+/// Where in the stream the reader is.
+#[derive(Default)]
+struct Copying {
+    part: Part,
+    copy: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    /// In or before a head: bytes are copied.
+    #[default]
+    Head,
+    /// In a body of which so many bytes are to come.
+    Body(u64),
+    /// In a body whose end is not known from here.
+    Chunks,
+    /// Behind such a body: the next head comes after the response.
+    Response,
+}
+
+/// How the body behind a head is delimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    Known(u64),
+    Chunked,
+}
+
+impl Tapped {
+    pub(super) fn new(stream: TcpStream) -> (Self, Heads) {
+        let heads = Heads::default();
+        (Self { stream, heads: heads.clone() }, heads)
+    }
+}
+
+impl Heads {
+    fn lock(&self) -> MutexGuard<'_, Copying> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The head that was read last, its blank line included. `None` after a pipelined request with a chunked body,
+    /// the one case in which the place of a head is not known.
+    pub(super) fn take(&self) -> Option<Vec<u8>> {
+        let mut copying = self.lock();
+        if copying.part != Part::Head {
+            return None;
+        }
+        let end = end_of_head(&copying.copy)?;
+        let rest = copying.copy.split_off(end);
+        let head = std::mem::replace(&mut copying.copy, rest);
+        Some(head)
+    }
+
+    /// Says what follows the head that was taken.
+    pub(super) fn body_follows(&self, length: Length) {
+        let mut copying = self.lock();
+        match length {
+            Length::Known(bytes) => {
+                let rest = std::mem::take(&mut copying.copy);
+                copying.part = Part::Body(bytes);
+                copying.note(&rest);
+            }
+            Length::Chunked => {
+                copying.copy.clear();
+                copying.part = Part::Chunks;
+            }
+        }
+    }
+
+    /// Says that the request was read to its end.
+    pub(super) fn body_ended(&self) {
+        let mut copying = self.lock();
+        if copying.part == Part::Chunks {
+            copying.part = Part::Response;
+        }
+    }
+}
+
+impl Copying {
+    fn note(&mut self, read: &[u8]) {
+        match self.part {
+            Part::Head => {
+                let room = HEAD_BYTES_MAX.saturating_sub(self.copy.len());
+                self.copy.extend_from_slice(&read[..read.len().min(room)]);
+            }
+            Part::Body(left) => {
+                let bytes = read.len() as u64;
+                if bytes < left {
+                    self.part = Part::Body(left - bytes);
+                } else {
+                    self.part = Part::Head;
+                    // `left` is at most the length of what was read.
+                    self.note(&read[usize::try_from(left).unwrap_or(read.len())..]);
+                }
+            }
+            Part::Chunks | Part::Response => {}
+        }
+    }
+}
+
+/// Where the head ends: behind its first blank line, which with bare line feeds is not where it should be.
+fn end_of_head(copy: &[u8]) -> Option<usize> {
+    // Blank lines before a request are skipped by everybody (RFC 9112, 2.2).
+    let start = copy.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+    let mut line_start = start;
+    for (index, byte) in copy.iter().enumerate().skip(start) {
+        if *byte == b'\n' {
+            if copy[line_start..index].iter().all(|byte| *byte == b'\r') {
+                return Some(index + 1);
+            }
+            line_start = index + 1;
+        }
+    }
+    None
+}
+
+impl AsyncRead for Tapped {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let read = &buffer.filled()[before..];
+        if !read.is_empty() {
+            self.heads.lock().note(read);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Tapped {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.heads.response_begins();
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.heads.response_begins();
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl Heads {
+    fn response_begins(&self) {
+        let mut copying = self.lock();
+        if copying.part == Part::Response {
+            copying.part = Part::Head;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads(reads: &[&str]) -> Heads {
+        let heads = Heads::default();
+        for read in reads {
+            heads.lock().note(read.as_bytes());
+        }
+        heads
+    }
+
+    fn text(head: Option<Vec<u8>>) -> String {
+        String::from_utf8(head.unwrap_or_default()).unwrap()
+    }
+
+    #[test]
+    fn a_head_that_comes_in_pieces_is_taken_whole() {
+        let heads = heads(&["GET / HT", "TP/1.1\r\nX-A: 1\r", "\n\r\n"]);
+        assert_eq!(text(heads.take()), "GET / HTTP/1.1\r\nX-A: 1\r\n\r\n");
+    }
+
+    #[test]
+    fn the_next_head_is_found_behind_a_body_of_known_length() {
+        let heads = heads(&["POST / HTTP/1.1\r\n\r\nab"]);
+        assert!(heads.take().is_some());
+        heads.body_follows(Length::Known(5));
+        for read in ["c\n", "eGET /next HTTP/1.1\r\n", "\r\n"] {
+            heads.lock().note(read.as_bytes());
+        }
+        assert_eq!(text(heads.take()), "GET /next HTTP/1.1\r\n\r\n");
+    }
+
+    #[test]
+    fn behind_chunks_the_next_head_comes_after_the_response() {
+        let heads = heads(&["POST / HTTP/1.1\r\n\r\n1\r\n"]);
+        assert!(heads.take().is_some());
+        heads.body_follows(Length::Chunked);
+        // The library asks for the body with an interim response: that is not the response.
+        heads.response_begins();
+        heads.lock().note(b"a\r\n0\r\n\r\n");
+        assert!(heads.take().is_none());
+        heads.body_ended();
+        heads.response_begins();
+        heads.lock().note(b"GET /next HTTP/1.1\r\n\r\n");
+        assert_eq!(text(heads.take()), "GET /next HTTP/1.1\r\n\r\n");
+    }
+
+    #[test]
+    fn a_bare_line_feed_ends_the_copy_where_a_lenient_reader_would() {
+        let heads = heads(&["GET / HTTP/1.1\nX: 1\n\nGET /smuggled HTTP/1.1\r\n\r\n"]);
+        assert_eq!(text(heads.take()), "GET / HTTP/1.1\nX: 1\n\n");
+    }
+}

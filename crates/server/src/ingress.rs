@@ -1,0 +1,209 @@
+//! Intake: whatever is sent to a source's URL, kept as it came, acknowledged when it is durable.
+
+mod body;
+mod remote;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+use restante_core::endpoint::Answer;
+use restante_core::id::{RequestId, Tail};
+use restante_core::message::{Headers, Received};
+use restante_store::{Accepted, Store};
+use tokio::sync::watch;
+
+use crate::api::error::ApiError;
+use crate::api::frame;
+use crate::clock::Clock;
+use crate::door::closing;
+use crate::telemetry::{Metrics, Refusal};
+use body::{Bodies, BodyFault};
+pub(crate) use remote::{NotANetwork, TrustedProxies};
+
+/// For the whole body to arrive.
+const BODY_TIME: Duration = Duration::from_secs(25);
+
+/// The door for webhooks.
+pub(crate) struct Ingress {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    bodies: Bodies,
+    proxies: TrustedProxies,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Ingress {
+    /// `body_bytes_max`: largest body taken.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        metrics: Arc<Metrics>,
+        body_bytes_max: usize,
+        proxies: TrustedProxies,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { store, clock, metrics, bodies: Bodies::new(body_bytes_max), proxies, stopping }
+    }
+
+    /// Takes one webhook. `headers` are its header lines as they were sent.
+    pub(crate) async fn receive(
+        &self,
+        request: Request<Incoming>,
+        headers: Headers,
+        remote: SocketAddr,
+    ) -> Response {
+        if *self.stopping.borrow() {
+            return closing(self.refuse(Refusal::Unavailable, unavailable("the server is stopping")));
+        }
+        let (parts, incoming) = request.into_parts();
+        let Some((token, path)) = token_and_path(parts.uri.path()) else {
+            return closing(self.unknown_token());
+        };
+        let body = match tokio::time::timeout(BODY_TIME, self.bodies.read(incoming)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(BodyFault::TooLarge)) => return closing(self.too_large()),
+            Ok(Err(BodyFault::Broken)) => {
+                return closing(self.malformed("the body ended early or is broken"));
+            }
+            Err(_) => return closing(self.too_slow()),
+        };
+        let arrived = self.clock.monotonic();
+        let incoming = restante_store::Incoming {
+            token: token.to_owned(),
+            received: Received {
+                method: parts.method.as_str().to_owned(),
+                path: path.to_owned(),
+                query: parts.uri.query().map(str::to_owned),
+                remote_address: self.proxies.sender(remote.ip(), &headers),
+                headers,
+                body: body.bytes.clone(),
+            },
+            now: self.clock.now(),
+            tail: Tail::from_bits(self.clock.draw()),
+        };
+        match self.store.accept(incoming).await {
+            Ok(Accepted::Fresh { id, answer }) => {
+                self.metrics.accepted(self.clock.monotonic().saturating_sub(arrived));
+                acknowledge(id, answer.as_deref())
+            }
+            Ok(Accepted::UnknownSource) => self.unknown_token(),
+            Ok(Accepted::CreditsExhausted) => self.refuse(Refusal::Credits, ApiError::credits_exhausted()),
+            Err(error) => {
+                tracing::warn!(error.message = %error, "a request could not be stored and was not acknowledged");
+                self.refuse(
+                    Refusal::Unavailable,
+                    unavailable("the request could not be stored; send it again"),
+                )
+            }
+        }
+    }
+
+    /// The answer to what is not proper HTTP.
+    pub(crate) fn malformed(&self, what: &str) -> Response {
+        self.refuse(Refusal::Malformed, ApiError::malformed("malformed_request", what))
+    }
+
+    /// The answer to a request that took too long to arrive.
+    pub(crate) fn too_slow(&self) -> Response {
+        self.refuse(
+            Refusal::TooSlow,
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "request_timeout",
+                "the request took too long to arrive",
+            ),
+        )
+    }
+
+    fn unknown_token(&self) -> Response {
+        self.refuse(
+            Refusal::UnknownToken,
+            ApiError::new(StatusCode::NOT_FOUND, "source_not_found", "no source has this URL"),
+        )
+    }
+
+    fn too_large(&self) -> Response {
+        let max = self.bodies.bytes_max();
+        let message =
+            format!("the body is larger than {max} bytes; RESTANTE_INTAKE_BODY_BYTES sets the limit");
+        self.refuse(
+            Refusal::TooLarge,
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message),
+        )
+    }
+
+    fn refuse(&self, why: Refusal, error: ApiError) -> Response {
+        self.metrics.refused(why);
+        frame::answer(error, self.clock.as_ref())
+    }
+}
+
+fn unavailable(message: &str) -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
+}
+
+/// Splits `/in/{token}/suffix`. The suffix begins with its slash or is empty.
+fn token_and_path(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("/in/")?;
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (token, suffix) = rest.split_at(end);
+    (!token.is_empty()).then_some((token, suffix))
+}
+
+fn acknowledge(id: RequestId, answer: Option<&Answer>) -> Response {
+    let mut response = match answer {
+        None => {
+            let mut response = Response::new(Body::from(format!("{{\"id\":\"{id}\"}}")));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+        Some(answer) => own_answer(answer),
+    };
+    if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id.to_string())) {
+        response.headers_mut().insert("x-request-id", id);
+    }
+    response
+}
+
+fn own_answer(answer: &Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    // These have no body, and the HTTP library refuses to send one.
+    let empty =
+        matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED);
+    let body = if empty { Body::empty() } else { Body::from(answer.body.clone()) };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    if let Ok(content_type) = HeaderValue::from_str(&answer.content_type) {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_ends_at_the_first_slash_and_the_suffix_is_not_touched() {
+        let table = [
+            ("/in/abc", Some(("abc", ""))),
+            ("/in/abc/", Some(("abc", "/"))),
+            ("/in/abc/x/../y%2F/", Some(("abc", "/x/../y%2F/"))),
+            ("/in/abc//x", Some(("abc", "//x"))),
+            ("/in/", None),
+            ("/in//x", None),
+            ("/inx", None),
+        ];
+        for (path, expected) in table {
+            assert_eq!(token_and_path(path), expected, "{path}");
+        }
+    }
+}

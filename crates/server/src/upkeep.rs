@@ -1,0 +1,83 @@
+//! What has to be done now and then: erase what expired, go on with bulk retries, note when keys were used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_core::Timestamp;
+use restante_store::record::{BulkRetryJob, BulkRetryState};
+use restante_store::{Error, Page, Start, Store};
+
+use crate::api::ApiState;
+use crate::clock::Clock;
+
+/// How often expired requests are looked for, by the server's clock.
+const PRUNE_EVERY: Duration = Duration::from_secs(60);
+/// Requests erased in one transaction: writes go on in between.
+const PRUNE_MAX: usize = 200;
+/// How often bulk retries are looked for.
+const BULK_EVERY: Duration = Duration::from_millis(500);
+/// Deliveries that a bulk retry creates in one transaction.
+const BULK_MAX: usize = 200;
+/// How often it is written down when keys were used.
+const NOTE_USE_EVERY: Duration = Duration::from_secs(60);
+/// Bulk retries looked at in one round.
+const BULK_PAGE: usize = 100;
+
+/// Erases what expired, for as long as the server runs.
+pub(crate) async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
+    loop {
+        let now = clock.now();
+        loop {
+            match store.prune(now, PRUNE_MAX).await {
+                Ok(true) => tokio::task::yield_now().await,
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::warn!(error.message = %error, "expired requests cannot be erased yet");
+                    break;
+                }
+            }
+        }
+        sleep(clock.as_ref(), now + PRUNE_EVERY).await;
+    }
+}
+
+/// Goes on with bulk retries, for as long as the server runs.
+pub(crate) async fn bulk_retries(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
+    loop {
+        if let Err(error) = advance_all(store.as_ref(), clock.as_ref()).await {
+            tracing::warn!(error.message = %error, "bulk retries cannot go on yet");
+        }
+        tokio::time::sleep(BULK_EVERY).await;
+    }
+}
+
+/// Writes down when keys were last used, for as long as the server runs.
+pub(crate) async fn note_use_of_keys(api: ApiState) {
+    loop {
+        tokio::time::sleep(NOTE_USE_EVERY).await;
+        if let Err(error) = api.flush_last_used().await {
+            tracing::warn!(error.message = %error, "the use of keys cannot be noted yet");
+        }
+    }
+}
+
+async fn advance_all(store: &(dyn Store + 'static), clock: &dyn Clock) -> Result<(), Error> {
+    let mut page = Page::newest(BULK_PAGE);
+    loop {
+        let jobs = store.list::<BulkRetryJob>(None, None, page).await?;
+        for job in jobs.items.iter().filter(|job| job.body.state == BulkRetryState::Running) {
+            while store.advance_bulk_retry(job.id, clock.now(), BULK_MAX).await? {}
+        }
+        match jobs.next {
+            Some(next) => page.start = Start::After(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Sleeps until `at`, whatever the clock does meanwhile.
+async fn sleep(clock: &dyn Clock, at: Timestamp) {
+    while clock.now() < at {
+        clock.sleep_until(at).await;
+    }
+}

@@ -1,0 +1,77 @@
+//! How a seed's world is: how long, how much, how bad.
+
+use crate::random::Random;
+use crate::timeline::Moment;
+
+/// The measures of one run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How long there are requests, faults and people.
+    pub busy_ms: u64,
+    pub publishes: u64,
+    pub people: u64,
+    pub crashes: u64,
+    pub stops: u64,
+    pub jumps: u64,
+    /// Slots of the node.
+    pub in_flight_max: u32,
+    /// Of 100 commits, so many are refused by the database.
+    pub refused_percent: u64,
+    /// Crashes in the middle of a commit, at most.
+    pub commit_crashes: u64,
+    pub workspaces: usize,
+    pub sources: usize,
+    pub destinations: usize,
+    /// No faults and no people: only receivers may be ill.
+    pub calm: bool,
+}
+
+impl Plan {
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Random::keyed(&[seed, 2]);
+        Self {
+            busy_ms: random.pick(&[20_000, 180_000, 1_800_000, 6 * 3_600_000]),
+            publishes: random.between(15..=45),
+            people: random.between(0..=35),
+            crashes: random.between(0..=4),
+            stops: random.below(3),
+            jumps: random.below(4),
+            in_flight_max: random.pick(&[4, 16, 64, 4096]),
+            refused_percent: random.pick(&[0, 2, 8]),
+            commit_crashes: random.below(5),
+            workspaces: random.index(2) + 1,
+            sources: random.index(3) + 1,
+            destinations: random.index(5) + 1,
+            calm: false,
+        }
+    }
+
+    /// A quiet world with room for all, as a real node has it.
+    pub fn calm(seed: u64) -> Self {
+        let drawn = Self::draw(seed);
+        Self {
+            people: 0,
+            crashes: 0,
+            stops: 0,
+            jumps: 0,
+            in_flight_max: 4096,
+            refused_percent: 0,
+            commit_crashes: 0,
+            destinations: drawn.destinations + 1,
+            calm: true,
+            ..drawn
+        }
+    }
+
+    /// Times for so many events, some of them together.
+    pub fn times(&self, random: &mut Random, count: u64) -> Vec<Moment> {
+        let mut times = Vec::new();
+        let mut last = Moment::default();
+        for _ in 0..count {
+            // Bursts fill queues; a spread meets everything else.
+            last = if random.chance(40) { last.after(random.below(3)) } else { Moment(random.below(self.busy_ms)) };
+            times.push(last);
+        }
+        times
+    }
+}

@@ -1,0 +1,232 @@
+//! The trait's methods: what is written goes through the writer, what is read does not.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use restante_core::Timestamp;
+use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, Tail, WorkspaceId};
+use rusqlite::OptionalExtension;
+use tokio::sync::{Notify, broadcast};
+
+use super::engine::Engine;
+use super::read::{self, Reader};
+use super::writer::Task;
+use super::{Sqlite, bulk, lock};
+use crate::record::{Draft, Kind, Raw};
+use crate::{
+    Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
+    Lease, Page, Paged, Replayed, Retried, Settled, Store, Updated, Vitals, row,
+};
+
+/// Leases settled as lost in one transaction when taking over.
+const TAKE_OVER_CHUNK: usize = 1000;
+
+#[async_trait]
+impl Store for Sqlite {
+    async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error> {
+        self.write(Task::Grouped, move |engine| engine.accept(incoming)).await
+    }
+
+    async fn claim(&self, now: Timestamp, most: usize) -> Result<Claimed, Error> {
+        // A row that cannot be read must not take the accepts of the same commit with it.
+        self.write(Task::Alone, move |engine| engine.claim(now, most)).await
+    }
+
+    async fn settle(&self, finished: Vec<Finished>) -> Result<Vec<Settled>, Error> {
+        self.write(Task::Grouped, move |engine| finished.iter().map(|one| engine.settle(one)).collect()).await
+    }
+
+    async fn release(&self, leases: Vec<Lease>, now: Timestamp) -> Result<(), Error> {
+        self.write(Task::Grouped, move |engine| engine.release(&leases, now)).await
+    }
+
+    async fn take_over(&self, now: Timestamp) -> Result<usize, Error> {
+        let mut total = 0;
+        loop {
+            let settled =
+                self.write(Task::Alone, move |engine| engine.take_over(now, TAKE_OVER_CHUNK)).await?;
+            total += settled;
+            if settled < TAKE_OVER_CHUNK {
+                return Ok(total);
+            }
+        }
+    }
+
+    async fn cancel(
+        &self,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Cancelled, Error> {
+        self.write(Task::Alone, move |engine| engine.cancel(workspace, delivery, now)).await
+    }
+
+    async fn retry(
+        &self,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Retried, Error> {
+        self.write(Task::Alone, move |engine| engine.retry(workspace, delivery, now)).await
+    }
+
+    async fn count_bulk_retry(
+        &self,
+        workspace: WorkspaceId,
+        destination: DestinationId,
+        bulk: BulkRetry,
+    ) -> Result<u64, Error> {
+        self.read(move |conn| bulk::count_bulk_retry(conn, workspace, destination, &bulk)).await
+    }
+
+    async fn advance_bulk_retry(&self, id: ReplayId, now: Timestamp, most: usize) -> Result<bool, Error> {
+        self.write(Task::Alone, move |engine| engine.advance_bulk_retry(id, now, most)).await
+    }
+
+    async fn replay(
+        &self,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Replayed, Error> {
+        self.write(Task::Alone, move |engine| engine.replay(workspace, request, now, tail)).await
+    }
+
+    async fn erase(&self, workspace: WorkspaceId, request: RequestId, now: Timestamp) -> Result<bool, Error> {
+        self.write(Task::Alone, move |engine| engine.erase(workspace, request, now)).await
+    }
+
+    async fn prune(&self, now: Timestamp, most: usize) -> Result<bool, Error> {
+        self.write(Task::Alone, move |engine| engine.prune(now, most)).await
+    }
+
+    async fn create(&self, draft: Draft, now: Timestamp) -> Result<Created, Error> {
+        self.write(Task::Alone, move |engine| engine.create(&draft, now)).await
+    }
+
+    async fn update(&self, kind: Kind, new: Raw, now: Timestamp) -> Result<Updated, Error> {
+        self.write(Task::Alone, move |engine| engine.update(kind, &new, now)).await
+    }
+
+    async fn delete(
+        &self,
+        kind: Kind,
+        workspace: WorkspaceId,
+        uuid: u128,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        self.write(Task::Alone, move |engine| engine.delete(kind, workspace, uuid, now)).await
+    }
+
+    async fn record(&self, kind: Kind, workspace: WorkspaceId, uuid: u128) -> Result<Option<Raw>, Error> {
+        self.read(move |conn| read::record(conn, kind, workspace, uuid)).await
+    }
+
+    async fn record_by_lookup(&self, kind: Kind, lookup: &str) -> Result<Option<Raw>, Error> {
+        let lookup = lookup.to_owned();
+        self.read(move |conn| read::record_by_lookup(conn, kind, &lookup)).await
+    }
+
+    async fn records(
+        &self,
+        kind: Kind,
+        workspace: Option<WorkspaceId>,
+        parent: Option<u128>,
+        page: Page,
+    ) -> Result<Paged<Raw>, Error> {
+        self.read(move |conn| read::records(conn, kind, workspace, parent, page)).await
+    }
+
+    async fn balance(&self, workspace: WorkspaceId) -> Result<Option<i64>, Error> {
+        self.read(move |conn| read::balance(conn, workspace)).await
+    }
+
+    async fn ledger(&self, workspace: WorkspaceId, page: Page) -> Result<Paged<row::Charge>, Error> {
+        self.read(move |conn| read::ledger(conn, workspace, page)).await
+    }
+
+    async fn grant(
+        &self,
+        workspace: WorkspaceId,
+        grant: Grant,
+        note: String,
+        now: Timestamp,
+    ) -> Result<Option<i64>, Error> {
+        self.write(Task::Alone, move |engine| engine.grant(workspace, grant, note, now)).await
+    }
+
+    async fn request(
+        &self,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+    ) -> Result<Option<row::Request>, Error> {
+        self.read(move |conn| Reader::new(conn, now).request(workspace, request)).await
+    }
+
+    async fn requests(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::RequestFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Request>, Error> {
+        self.read(move |conn| Reader::new(conn, now).requests(workspace, &filter, page)).await
+    }
+
+    async fn request_body(
+        &self,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+    ) -> Result<Option<bytes::Bytes>, Error> {
+        let body = self.read(move |conn| Reader::new(conn, now).request_body(workspace, request)).await?;
+        Ok(body.map(bytes::Bytes::from))
+    }
+
+    async fn delivery(
+        &self,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Option<row::Delivery>, Error> {
+        self.read(move |conn| Reader::new(conn, now).delivery(workspace, delivery)).await
+    }
+
+    async fn deliveries(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::DeliveryFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Delivery>, Error> {
+        self.read(move |conn| Reader::new(conn, now).deliveries(workspace, &filter, page)).await
+    }
+
+    async fn attach(&self, dispatch: Option<Arc<dyn Dispatch>>) -> Result<(), Error> {
+        self.write(Task::Grouped, move |engine| {
+            engine.attach(dispatch);
+            Ok(())
+        })
+        .await
+    }
+
+    fn due(&self) -> &Notify {
+        &self.shared.due
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.shared.changes.subscribe()
+    }
+
+    async fn health(&self) -> Result<Vitals, Error> {
+        if lock(&self.shared.broken).is_some() || self.has_ended() {
+            // Only a write that works ends a fault, and there may be no other.
+            self.write(Task::Grouped, Engine::write_lease_floor).await?;
+        }
+        self.read(|conn| Ok(conn.query_row("SELECT 1 FROM meta", [], |_| Ok(())).optional()?)).await?;
+        let wal_bytes = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
+        Ok(Vitals { wal_bytes, ..*lock(&self.shared.vitals) })
+    }
+}
