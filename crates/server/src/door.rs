@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, watch};
 use tower_service::Service;
 
 use crate::ingress::Ingress;
-use tap::{Heads, Length, Tapped};
+use tap::{Head, Heads, Length, Tapped};
 
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 8192;
@@ -114,8 +114,7 @@ impl Door {
     }
 
     async fn answer(&self, request: Request<Incoming>, heads: &Heads, remote: SocketAddr) -> Response {
-        let head = heads.take();
-        let headers = match examine(&request, head.as_deref()) {
+        let headers = match examine(&request, heads.take()) {
             Ok(headers) => headers,
             Err(doubt) => return closing(self.ingress.malformed(doubt)),
         };
@@ -153,7 +152,7 @@ fn length(request: &Request<Incoming>) -> Length {
 ///
 /// # Errors
 /// What is wrong, for the sender.
-fn examine(request: &Request<Incoming>, head: Option<&[u8]>) -> Result<Headers, &'static str> {
+fn examine(request: &Request<Incoming>, head: Head) -> Result<Headers, &'static str> {
     let hosts = request.headers().get_all(hyper::header::HOST).iter().count();
     if hosts > 1 {
         return Err("more than one Host header");
@@ -161,14 +160,18 @@ fn examine(request: &Request<Incoming>, head: Option<&[u8]>) -> Result<Headers, 
     if hosts == 0 && request.version() == Version::HTTP_11 {
         return Err("no Host header");
     }
-    let Some(head) = head else { return Ok(library_headers(request)) };
+    let head = match head {
+        Head::Copied(head) => head,
+        Head::NotCopied => return Ok(library_headers(request)),
+        Head::TooLong => return Err("the request head is too long"),
+    };
     if head.iter().enumerate().any(|(index, byte)| *byte == b'\n' && (index == 0 || head[index - 1] != b'\r'))
     {
         return Err("a line ends with a bare line feed");
     }
     let mut lines = [httparse::EMPTY_HEADER; tap::HEADER_LINES_MAX];
     let mut parsed = httparse::Request::new(&mut lines);
-    if !matches!(parsed.parse(head), Ok(httparse::Status::Complete(_))) {
+    if !matches!(parsed.parse(&head), Ok(httparse::Status::Complete(_))) {
         return Err("the request head cannot be read");
     }
     let count =

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
@@ -71,8 +72,8 @@ pub struct Sqlite {
     shared: Arc<Shared>,
     readers: Arc<Readers>,
     wal: PathBuf,
-    /// Released when the store is dropped, after the writer ended.
-    _lock: File,
+    /// Given up once the writer has ended.
+    lock: Mutex<Option<File>>,
 }
 
 /// Idle reading connections.
@@ -120,18 +121,26 @@ impl Sqlite {
             shared,
             wal: directory.join(format!("{DATABASE_FILE}-wal")),
             readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()) }),
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
         })
     }
 
     /// Finishes what is queued and closes the database. Later calls are `Unavailable`.
     pub fn close(&self) {
-        drop(lock(&self.tasks).take());
+        if let Some(tasks) = lock(&self.tasks).take() {
+            // Dropping this sender would not do: a caller that nobody polls any more may hold another.
+            let mut close = Task::Close;
+            while let Err(TrySendError::Full(again)) = tasks.try_send(close) {
+                close = again;
+                std::thread::yield_now();
+            }
+        }
         if let Some(writer) = lock(&self.writer).take()
             && writer.join().is_err()
         {
             tracing::error!("the writer thread had panicked");
         }
+        lock(&self.lock).take();
     }
 
     /// Runs `work` in the writer's next transaction and gives its value once that is durable.
@@ -149,6 +158,8 @@ impl Sqlite {
         });
         let tasks = lock(&self.tasks).clone().ok_or_else(|| Error::Unavailable("closed".into()))?;
         tasks.send(kind(job)).await.map_err(|_| Error::Unavailable("the writer has ended".into()))?;
+        // The writer ends when nobody can send any more: who waits for an answer must not look like a sender.
+        drop(tasks);
         receiver.await.map_err(|_| {
             let broken = lock(&self.shared.broken).clone();
             Error::Unavailable(broken.unwrap_or_else(|| "the change was refused by the database".into()))

@@ -6,7 +6,8 @@ use restante_core::id::{WorkspaceId, kind};
 use restante_core::limits;
 use restante_store::record::Workspace;
 use restante_store::{Grant, Page};
-use serde::Deserialize;
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
 use super::auth::{Admin, Caller, WorkspaceRead};
@@ -20,16 +21,26 @@ use super::{Api, ApiState, wire};
 /// Longest note of a grant, in characters.
 const NOTE_CHARS_MAX: usize = 500;
 
-/// A change of a balance: either `delta` or `unlimited`.
+/// A change of a balance: either `delta`, or `balance: null`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GrantInput {
     /// From then on there is a balance, changed by this much.
     delta: Option<i64>,
-    /// From then on nothing is counted.
-    unlimited: Option<bool>,
+    /// Only null: from then on nothing is counted.
+    #[serde(default, deserialize_with = "present_null")]
+    #[schema(value_type = Option<i64>)]
+    balance: bool,
     /// Shown in the ledger, at most 500 characters.
     note: Option<String>,
+}
+
+/// Whether a field that may only be null is there.
+fn present_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match Option::<IgnoredAny>::deserialize(deserializer)? {
+        None => Ok(true),
+        Some(_) => Err(D::Error::custom("must be null; `delta` changes a balance")),
+    }
 }
 
 /// Get the credits
@@ -80,11 +91,13 @@ impl GrantInput {
         if note.chars().nth(NOTE_CHARS_MAX).is_some() {
             return Err(ApiError::invalid("invalid_field", "note must be at most 500 characters").on("note"));
         }
-        let grant = match (self.delta, self.unlimited.unwrap_or(false)) {
+        let grant = match (self.delta, self.balance) {
             (Some(delta), false) => Grant::Delta(delta),
             (None, true) => Grant::Unlimited,
             (Some(_), true) | (None, false) => {
-                return Err(ApiError::invalid("invalid_field", "give either delta or unlimited").on("delta"));
+                return Err(
+                    ApiError::invalid("invalid_field", "give either delta or `balance: null`").on("delta")
+                );
             }
         };
         Ok((grant, note))

@@ -21,7 +21,7 @@ pub(crate) struct ApiError {
     code: Cow<'static, str>,
     message: String,
     param: Option<String>,
-    details: Vec<Detail>,
+    details: Box<[Detail]>,
     pub(crate) cause: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl ApiError {
             code: code.into(),
             message: message.into(),
             param: None,
-            details: Vec::new(),
+            details: Box::default(),
             cause: None,
         }
     }
@@ -128,7 +128,7 @@ impl ApiError {
             error.message = format!("{}: {}", first.param, first.message);
             error.param = Some(first.param.clone());
         }
-        error.details = details;
+        error.details = details.into();
         error
     }
 

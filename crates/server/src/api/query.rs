@@ -79,6 +79,10 @@ fn parse<T: DeserializeOwned>(query: &str) -> Result<T, ApiError> {
     serde_path_to_error::deserialize(pairs).map_err(|error| {
         let param = error.path().to_string();
         let message = error.into_inner().to_string();
+        if let Some((param, _)) = message.strip_prefix("duplicate field `").and_then(|it| it.split_once('`'))
+        {
+            return invalid(param, "is there twice");
+        }
         if message.starts_with("unknown field") {
             let message = format!("there is no query parameter {param} here");
             return ApiError::invalid("unknown_parameter", message).on(param);

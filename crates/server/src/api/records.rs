@@ -48,7 +48,9 @@ pub(crate) async fn change<T: Kept + Clone + PartialEq + Sync>(
         }
         match api.store.put(record, api.clock.now()).await? {
             Written::Stale => {}
-            other => return written(other),
+            done @ (Written::Done(_) | Written::NotFound | Written::NameTaken | Written::TooMany) => {
+                return written(done);
+            }
         }
     }
     Err(ApiError::conflict("conflict", "others are changing this at the same time; try again"))

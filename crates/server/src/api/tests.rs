@@ -189,7 +189,7 @@ impl World {
         let incoming = Incoming { token: text(source, "token"), received, now: self.clock.now(), tail };
         match self.store.accept(incoming).await.unwrap() {
             Accepted::Fresh { id, .. } => id.to_string(),
-            other => panic!("{other:?}"),
+            refused @ (Accepted::UnknownSource | Accepted::CreditsExhausted) => panic!("{refused:?}"),
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Lanes {
     ready: HashMap<WorkspaceId, VecDeque<DestinationId>>,
     /// Lanes that wait for their rate: (until when, which).
     paced: BTreeSet<(Timestamp, DestinationId)>,
+    /// When it was last looked whose time has come.
+    woken_at: Timestamp,
     in_flight: u32,
     in_flight_max: u32,
     /// Leases to be given back.
@@ -68,6 +70,7 @@ impl Lanes {
             turns: VecDeque::new(),
             ready: HashMap::new(),
             paced: BTreeSet::new(),
+            woken_at: Timestamp::default(),
             in_flight: 0,
             in_flight_max,
             expired: Vec::new(),
@@ -112,6 +115,7 @@ impl Lanes {
         while lane.queue.front().is_some_and(|(_, since)| monotonic.saturating_sub(*since) > WAIT_MAX) {
             self.expired.extend(lane.queue.pop_front().map(|(parcel, _)| parcel.lease));
         }
+        lane.limit.set_max(lane.endpoint.settings().destination.max_in_flight);
         if lane.queue.is_empty() || lane.in_flight >= lane.limit.get().min(1 + free / LANE_SHARE) {
             return None;
         }
@@ -191,8 +195,11 @@ impl Lanes {
     }
 
     fn wake_paced(&mut self, now: Timestamp) {
+        // What a lane waits for is void when the clock went back: its rate names a new time.
+        let went_back = now < self.woken_at;
+        self.woken_at = now;
         while let Some((at, id)) = self.paced.first().copied() {
-            if at > now {
+            if at > now && !went_back {
                 break;
             }
             self.paced.pop_first();
@@ -251,7 +258,6 @@ impl Lane {
     /// Begins at the lane's rate, or says when.
     fn take_rate(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         let settings = self.endpoint.settings();
-        self.limit.set_max(settings.destination.max_in_flight);
         let Some(per_second) = settings.destination.rate_per_second else {
             self.rate = None;
             return Ok(());

@@ -47,6 +47,16 @@ enum Part {
     Response,
 }
 
+/// What there is of a head.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    Copied(Vec<u8>),
+    /// It came pipelined behind a chunked body, the one case in which the place of a head is not known.
+    NotCopied,
+    /// It is longer than [`HEAD_BYTES_MAX`].
+    TooLong,
+}
+
 /// How the body behind a head is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
@@ -66,17 +76,15 @@ impl Heads {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The head that was read last, its blank line included. `None` after a pipelined request with a chunked body,
-    /// the one case in which the place of a head is not known.
-    pub(super) fn take(&self) -> Option<Vec<u8>> {
+    /// The head that was read last, its blank line included.
+    pub(super) fn take(&self) -> Head {
         let mut copying = self.lock();
         if copying.part != Part::Head {
-            return None;
+            return Head::NotCopied;
         }
-        let end = end_of_head(&copying.copy)?;
+        let Some(end) = end_of_head(&copying.copy) else { return Head::TooLong };
         let rest = copying.copy.split_off(end);
-        let head = std::mem::replace(&mut copying.copy, rest);
-        Some(head)
+        Head::Copied(std::mem::replace(&mut copying.copy, rest))
     }
 
     /// Says what follows the head that was taken.
@@ -211,8 +219,11 @@ mod tests {
         heads
     }
 
-    fn text(head: Option<Vec<u8>>) -> String {
-        String::from_utf8(head.unwrap_or_default()).unwrap()
+    fn text(head: Head) -> String {
+        match head {
+            Head::Copied(bytes) => String::from_utf8(bytes).unwrap(),
+            other => format!("{other:?}"),
+        }
     }
 
     #[test]
@@ -224,7 +235,7 @@ mod tests {
     #[test]
     fn the_next_head_is_found_behind_a_body_of_known_length() {
         let heads = heads(&["POST / HTTP/1.1\r\n\r\nab"]);
-        assert!(heads.take().is_some());
+        assert_eq!(text(heads.take()), "POST / HTTP/1.1\r\n\r\n");
         heads.body_follows(Length::Known(5));
         for read in ["c\n", "eGET /next HTTP/1.1\r\n", "\r\n"] {
             heads.lock().note(read.as_bytes());
@@ -235,16 +246,22 @@ mod tests {
     #[test]
     fn behind_chunks_the_next_head_comes_after_the_response() {
         let heads = heads(&["POST / HTTP/1.1\r\n\r\n1\r\n"]);
-        assert!(heads.take().is_some());
+        assert_eq!(text(heads.take()), "POST / HTTP/1.1\r\n\r\n");
         heads.body_follows(Length::Chunked);
         // The library asks for the body with an interim response: that is not the response.
         heads.response_begins();
         heads.lock().note(b"a\r\n0\r\n\r\n");
-        assert!(heads.take().is_none());
+        assert_eq!(heads.take(), Head::NotCopied);
         heads.body_ended();
         heads.response_begins();
         heads.lock().note(b"GET /next HTTP/1.1\r\n\r\n");
         assert_eq!(text(heads.take()), "GET /next HTTP/1.1\r\n\r\n");
+    }
+
+    #[test]
+    fn a_head_that_is_too_long_is_told_from_one_that_was_not_copied() {
+        let heads = heads(&["GET / HTTP/1.1\r\nX: ", &"y".repeat(HEAD_BYTES_MAX), "\r\n\r\n"]);
+        assert_eq!(heads.take(), Head::TooLong);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::harness::{World, id};
+use crate::harness::{START, World, id};
 use crate::receiver::Receiver;
 
 #[tokio::test]
@@ -161,11 +161,13 @@ async fn a_bulk_retry_counts_first_and_then_retries_all_that_failed() {
     let workspace = id(&world.get("/v1/workspace").await);
     world.post(&format!("/v1/workspaces/{workspace}/credits"), json!({"delta": 100})).await;
     let path = format!("/v1/sources/{}/destinations/{}/retry", id(&source), id(&destination));
-    let counted = world.call(Method::POST, &format!("{path}?dry_run=true"), json!({"state": "failed"})).await;
+    let counted = world
+        .call(Method::POST, &format!("{path}?dry_run=true"), json!({"since": START, "state": "failed"}))
+        .await;
     assert_eq!(counted.status, StatusCode::OK);
     assert_eq!((&counted.json["deliveries"], &counted.json["credits"]), (&json!(30), &json!(30)));
     assert_eq!(receiver.seen().len(), 30);
-    let started = world.call(Method::POST, &path, json!({"state": "failed"})).await;
+    let started = world.call(Method::POST, &path, json!({"since": START, "state": "failed"})).await;
     assert_eq!(started.status, StatusCode::ACCEPTED);
     receiver.until_seen(60).await;
     for request in &requests {
@@ -174,7 +176,9 @@ async fn a_bulk_retry_counts_first_and_then_retries_all_that_failed() {
         assert_eq!(shown["deliveries"].as_array().unwrap().len(), 2);
     }
     assert_eq!(world.get("/v1/workspace/credits").await["balance"], 70);
-    let again = world.call(Method::POST, &format!("{path}?dry_run=true"), json!({"state": "failed"})).await;
+    let again = world
+        .call(Method::POST, &format!("{path}?dry_run=true"), json!({"since": START, "state": "failed"}))
+        .await;
     assert_eq!(again.json["deliveries"], 0, "what was retried is not retried again");
     world.stop().await;
 }

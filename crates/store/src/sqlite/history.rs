@@ -50,6 +50,12 @@ impl History {
         self.added += 1;
     }
 
+    /// All that waits.
+    #[cfg(test)]
+    pub(super) fn pairs(&self) -> Vec<(i64, i64)> {
+        self.waiting.iter().chain(&self.run).copied().collect()
+    }
+
     /// Takes out a pair whose row is gone, wherever it is.
     pub(super) fn forget(&mut self, conn: &Connection, scope: i64, key: i64) -> Result<(), Fault> {
         let waits = self.waiting.binary_search_by_key(&(key, scope), |(scope, key)| (*key, *scope));

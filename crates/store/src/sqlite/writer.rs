@@ -32,6 +32,8 @@ pub(super) enum Task {
     Grouped(Job),
     /// Runs within a savepoint, so that its failure harms no other.
     Alone(Job),
+    /// Nothing more is taken; what is queued is done.
+    Close,
 }
 
 /// What the writer shares with those who ask.
@@ -109,6 +111,10 @@ impl Writer {
                 let Ok(task) = self.receiver.try_recv() else { break };
                 tasks.push(task);
             }
+            if tasks.iter().any(|task| matches!(task, Task::Close)) {
+                // Callers that still wait for room in the queue are told that it is closed.
+                self.receiver.close();
+            }
             self.engine.watched = self.shared.changes.receiver_count() > 0;
             match self.commit(tasks.drain(..)) {
                 Ok(answers) => {
@@ -132,6 +138,7 @@ impl Writer {
             let done = match task {
                 Task::Grouped(job) => job(&mut self.engine).map(Some),
                 Task::Alone(job) => self.alone(job),
+                Task::Close => Ok(None),
             };
             match done {
                 Ok(answer) => answers.extend(answer),

@@ -47,6 +47,7 @@ pub(crate) struct SourceInput {
 /// A source's own answer.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Answer)]
 pub(crate) struct AnswerInput {
     /// 200 to 599.
     status: u16,

@@ -211,9 +211,9 @@ async fn credits_are_granted_and_used_up() {
     assert_eq!((&credits["balance"], &credits["ledger"]["total"]), (&json!(0), &json!(3)));
     assert_eq!(column(&credits["ledger"], "reason"), ["replay", "request"]);
 
-    assert_eq!(world.post(&grant, json!({"unlimited": true})).await.expect(200)["balance"], Value::Null);
+    assert_eq!(world.post(&grant, json!({"balance": null})).await.expect(200)["balance"], Value::Null);
     world.post(&grant, json!({})).await.refused(422, "invalid_field");
-    world.post(&grant, json!({"delta": 1, "unlimited": true})).await.refused(422, "invalid_field");
+    world.post(&grant, json!({"delta": 1, "balance": null})).await.refused(422, "invalid_field");
     let gone = grant.replace(&id, "ws_00000000000000000000000000");
     world.post(&gone, json!({"delta": 1})).await.refused(404, "workspace_not_found");
 }

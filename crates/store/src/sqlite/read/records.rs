@@ -113,3 +113,41 @@ impl Choice {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use restante_core::Timestamp;
+    use restante_core::id::Key;
+
+    use super::*;
+    use crate::sqlite::engine::Engine;
+
+    #[test]
+    fn lists_meet_an_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(&directory.path().join("restante.db")).unwrap();
+        let page = Page::newest(25);
+        let later = Page { start: Start::After(Key::first_at(Timestamp::from_millis(1))), ..page };
+        for page in [page, later] {
+            let mut choice = Choice {
+                condition: "record.kind = ?1 AND record.deleted_at IS NULL".into(),
+                values: vec![Value::Integer(3)],
+            };
+            choice.narrow("workspace", 1);
+            assert!(plan(&engine.conn, &choice, page).contains("INDEX record_list (kind=? AND workspace=?"));
+            choice.narrow("parent", 2);
+            let plan = plan(&engine.conn, &choice, page);
+            assert!(plan.contains("INDEX record_child (kind=? AND parent=?"), "{plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "it is sorted by the index: {plan}");
+        }
+    }
+
+    fn plan(conn: &Connection, choice: &Choice, page: Page) -> String {
+        let sql = format!("EXPLAIN QUERY PLAN {}", choice.page_sql(page));
+        let mut statement = conn.prepare(&sql).unwrap();
+        let lines = statement
+            .query_map(params_from_iter(choice.values.iter()), |row| row.get::<_, String>(3))
+            .unwrap();
+        lines.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+    }
+}

@@ -1,0 +1,72 @@
+//! One process to a directory, and no schema but ours.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::Rig;
+use crate::sqlite::engine::Engine;
+use crate::sqlite::{DATABASE_FILE, Fault, Sqlite};
+
+#[test]
+fn a_directory_belongs_to_one_store_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(directory.path()).unwrap();
+    assert!(matches!(Sqlite::open(directory.path()), Err(Fault::InUse(_))));
+    drop(store);
+    // At once: nothing of the first one is still at work.
+    for _ in 0..20 {
+        drop(Sqlite::open(directory.path()).unwrap());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_directory_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("a/b");
+    drop(Sqlite::open(&directory).unwrap());
+    let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+fn opened_after(change: &str) -> Result<(), Fault> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(DATABASE_FILE);
+    drop(Engine::open(&path).unwrap());
+    execute(&path, change);
+    Engine::open(&path).map(drop)
+}
+
+fn execute(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+#[test]
+fn a_migration_that_ran_must_not_differ() {
+    let opened = opened_after("UPDATE migration SET checksum = 'another' WHERE number = 1");
+    assert!(matches!(&opened, Err(Fault::Damaged(what)) if what.contains("migration 1")), "{opened:?}");
+    opened_after("SELECT 1").unwrap();
+}
+
+#[test]
+fn a_newer_schema_is_refused() {
+    let opened = opened_after("INSERT INTO migration VALUES (999, 'future', 'x')");
+    assert!(matches!(&opened, Err(Fault::Damaged(what)) if what.contains("newer")), "{opened:?}");
+}
+
+#[test]
+fn erased_bytes_are_not_in_the_file() {
+    let mut rig = Rig::new();
+    rig.source("token");
+    let canary = b"a canary that nobody else sings";
+    let incoming = rig.incoming("token", canary);
+    rig.run(|engine| engine.accept(incoming));
+    rig.pass(24 * 3_600_000);
+    let now = rig.now;
+    while rig.run(|engine| engine.prune(now, 100)) {}
+    rig.engine.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let file = std::fs::read(rig.path()).unwrap();
+    assert!(!file.windows(canary.len()).any(|bytes| bytes == canary));
+}

@@ -1,0 +1,436 @@
+//! Any sequence of operations keeps what must always hold.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use restante_core::id::{DeliveryId, RequestId};
+use restante_core::outcome::Failure;
+use restante_core::{FailureKind, Outcome, State, Timestamp};
+
+use super::{Rig, finished, history};
+use crate::record::{Kind, Raw};
+use crate::sqlite::agenda::Room;
+use crate::sqlite::codec::{DELIVERY_COLUMNS, DeliveryRow};
+use crate::sqlite::engine::Engine;
+use crate::sqlite::{Fault, codec};
+use crate::{Accepted, Grant, Parcel, Settled};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Accept(usize),
+    Claim(usize),
+    /// Of the held lease with this index.
+    Settle(usize, Ends),
+    Release(usize),
+    /// Of the delivery with this index.
+    Cancel(usize),
+    Retry(usize),
+    /// Of the request with this index.
+    Replay(usize),
+    Erase(usize),
+    Pause(usize, bool),
+    Narrow(usize, u32),
+    DeleteDestination(usize),
+    NewDestination(usize),
+    Prune(usize),
+    Grant(i64),
+    Attach(bool),
+    Crash,
+    /// A transaction that did the operation and then failed.
+    Fails(Box<Op>),
+    Clock(i64),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ends {
+    Delivered,
+    Failed,
+    Lost,
+}
+
+impl Ends {
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Delivered => Outcome::of_status(200, None),
+            Self::Failed => {
+                let message = "planted".into();
+                Outcome::Failed(Failure {
+                    kind: FailureKind::Connect,
+                    status: None,
+                    message,
+                    retry_after: None,
+                })
+            }
+            Self::Lost => Outcome::Lost,
+        }
+    }
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let ends = prop_oneof![2 => Just(Ends::Delivered), 3 => Just(Ends::Failed), 2 => Just(Ends::Lost)];
+    let index = 0usize..40;
+    let simple = prop_oneof![
+        8 => (0usize..2).prop_map(Op::Accept),
+        6 => (1usize..8).prop_map(Op::Claim),
+        9 => (index.clone(), ends).prop_map(|(lease, ends)| Op::Settle(lease, ends)),
+        2 => index.clone().prop_map(Op::Release),
+        2 => index.clone().prop_map(Op::Cancel),
+        2 => index.clone().prop_map(Op::Retry),
+        1 => index.clone().prop_map(Op::Replay),
+        1 => index.clone().prop_map(Op::Erase),
+        2 => (0usize..6, any::<bool>()).prop_map(|(destination, paused)| Op::Pause(destination, paused)),
+        2 => (0usize..6, 1u32..5).prop_map(|(destination, leases)| Op::Narrow(destination, leases)),
+        1 => (0usize..6).prop_map(Op::DeleteDestination),
+        1 => (0usize..2).prop_map(Op::NewDestination),
+        1 => (1usize..20).prop_map(Op::Prune),
+        1 => (-5i64..20).prop_map(Op::Grant),
+        1 => any::<bool>().prop_map(Op::Attach),
+        1 => Just(Op::Crash),
+        4 => prop_oneof![Just(1), Just(60_000), Just(600_000), Just(20 * 3_600_000)].prop_map(Op::Clock),
+        1 => (-3_600_000i64..0).prop_map(Op::Clock),
+    ];
+    let inner = prop_oneof![
+        (0usize..2).prop_map(Op::Accept),
+        (1usize..8).prop_map(Op::Claim),
+        index.clone().prop_map(|lease| Op::Settle(lease, Ends::Failed)),
+        index.clone().prop_map(Op::Release),
+        index.clone().prop_map(Op::Cancel),
+        index.clone().prop_map(Op::Retry),
+        index.prop_map(Op::Erase),
+        (0usize..6).prop_map(Op::DeleteDestination),
+        (1usize..20).prop_map(Op::Prune),
+        Just(Op::Grant(3)),
+    ];
+    prop_oneof![12 => simple, 1 => inner.prop_map(|op| Op::Fails(Box::new(op)))]
+}
+
+/// What a sequence runs on, and what its dispatcher holds.
+struct Run {
+    rig: Rig,
+    sources: Vec<Raw>,
+    destinations: Vec<Raw>,
+    requests: Vec<RequestId>,
+    deliveries: Vec<DeliveryId>,
+    held: Vec<Parcel>,
+    /// The number of the latest attempt that left and was not taken back.
+    begun: HashMap<DeliveryId, u32>,
+    /// Whether transactions fail at their end.
+    fails: bool,
+}
+
+impl Run {
+    fn new() -> Self {
+        let mut rig = Rig::new();
+        rig.engine.conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
+        let sources = vec![rig.source("a"), rig.source("b")];
+        let mut destinations = Vec::new();
+        for source in [&sources[0], &sources[0], &sources[1]] {
+            destinations.push(rig.destination(source));
+        }
+        let (requests, deliveries, held, begun) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
+        Self { rig, sources, destinations, requests, deliveries, held, begun, fails: false }
+    }
+
+    /// One transaction, that fails at its end if this is to fail.
+    fn run<T>(&mut self, work: impl FnOnce(&mut Engine) -> Result<T, Fault>) -> Option<T> {
+        let fails = self.fails;
+        let done = self.rig.engine.transaction(|engine| {
+            let value = work(engine)?;
+            if fails { Err(Fault::Io("planted".into())) } else { Ok(value) }
+        });
+        match done {
+            Ok(value) => Some(value),
+            Err(Fault::Io(_)) if fails => None,
+            Err(fault) => panic!("{fault}"),
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        let (now, workspace) = (self.rig.now, self.rig.workspace);
+        match op {
+            Op::Accept(source) => {
+                let incoming = self.rig.incoming(["a", "b"][source], b"hello");
+                if let Some(Accepted::Fresh { id, .. }) = self.run(|engine| engine.accept(incoming)) {
+                    self.requests.push(id);
+                }
+            }
+            Op::Claim(most) => {
+                if let Some(claimed) = self.run(|engine| engine.claim(now, most)) {
+                    assert!(claimed.count <= most);
+                }
+            }
+            Op::Settle(lease, ends) => self.settle(lease, ends),
+            Op::Release(lease) => self.release(lease),
+            Op::Cancel(delivery) => {
+                self.with(
+                    delivery,
+                    |it| &it.deliveries,
+                    |engine, id| engine.cancel(workspace, id, now).map(drop),
+                );
+            }
+            Op::Retry(delivery) => {
+                self.with(
+                    delivery,
+                    |it| &it.deliveries,
+                    |engine, id| engine.retry(workspace, id, now).map(drop),
+                );
+            }
+            Op::Replay(request) => {
+                let tail = self.rig.tail();
+                self.with(
+                    request,
+                    |it| &it.requests,
+                    |engine, id| engine.replay(workspace, id, now, tail).map(drop),
+                );
+            }
+            Op::Erase(request) => {
+                self.with(
+                    request,
+                    |it| &it.requests,
+                    |engine, id| engine.erase(workspace, id, now).map(drop),
+                );
+            }
+            Op::Pause(destination, paused) => self.pause(destination, paused),
+            Op::Narrow(destination, leases) => self.narrow(destination, leases),
+            Op::DeleteDestination(destination) => self.delete_destination(destination),
+            Op::NewDestination(source) => {
+                let source = self.sources[source].clone();
+                self.destinations.push(self.rig.destination(&source));
+            }
+            Op::Prune(most) => {
+                self.run(|engine| engine.prune(now, most));
+            }
+            Op::Grant(delta) => {
+                self.run(|engine| engine.grant(workspace, Grant::Delta(delta), String::new(), now));
+            }
+            Op::Attach(attached) => {
+                let tray = Arc::clone(&self.rig.tray);
+                self.rig.engine.attach(attached.then_some(tray as _));
+            }
+            Op::Crash => self.crash(),
+            Op::Fails(op) => {
+                self.fails = true;
+                let before = self.rig.engine.leased;
+                self.apply(*op);
+                self.fails = false;
+                assert_eq!(self.rig.engine.leased, before);
+            }
+            Op::Clock(millis) => self.rig.now = Timestamp::from_millis(self.rig.now.millis() + millis),
+        }
+    }
+
+    /// Does something to one of some ids, if there are any.
+    fn with<I: Copy>(
+        &mut self,
+        index: usize,
+        of: impl Fn(&Self) -> &Vec<I>,
+        work: impl FnOnce(&mut Engine, I) -> Result<(), Fault>,
+    ) {
+        if let Some(id) = pick(of(self), index).copied() {
+            self.run(|engine| work(engine, id));
+        }
+    }
+
+    fn release(&mut self, lease: usize) {
+        let Some(parcel) = pick(&self.held, lease).cloned() else { return };
+        let now = self.rig.now;
+        if self.run(|engine| engine.release(&[parcel.lease], now)).is_some() {
+            self.held.retain(|it| it.lease != parcel.lease);
+            // Its number is free again.
+            self.begun.insert(parcel.lease.delivery, parcel.lease.attempt - 1);
+        }
+    }
+
+    fn narrow(&mut self, destination: usize, leases: u32) {
+        let Some(raw) = pick(&self.destinations, destination) else { return };
+        let id = super::id(raw);
+        let mut entries = self.rig.engine.config.endpoints.values();
+        entries.find(|it| it.endpoint.id == id).unwrap().endpoint.set_leases_max(leases);
+    }
+
+    fn pause(&mut self, destination: usize, paused: bool) {
+        if self.destinations.is_empty() {
+            return;
+        }
+        let place = destination % self.destinations.len();
+        self.rig.change_destination(&mut self.destinations[place], |it| it.paused = paused);
+    }
+
+    fn delete_destination(&mut self, destination: usize) {
+        let (now, workspace) = (self.rig.now, self.rig.workspace);
+        let Some(raw) = pick(&self.destinations, destination).cloned() else { return };
+        if self.run(|engine| engine.delete(Kind::Destination, workspace, raw.uuid, now)) == Some(true) {
+            self.destinations.retain(|it| it.uuid != raw.uuid);
+        }
+    }
+
+    fn settle(&mut self, lease: usize, ends: Ends) {
+        let Some(parcel) = pick(&self.held, lease).cloned() else { return };
+        let report = finished(&parcel, ends.outcome(), self.rig.now);
+        let Some(settled) = self.run(|engine| engine.settle(&report)) else { return };
+        self.held.retain(|it| it.lease != parcel.lease);
+        if let Settled::Done(life) = settled {
+            assert_eq!(life.attempts_made, parcel.lease.attempt);
+        }
+        let again = self.rig.run(|engine| engine.settle(&report));
+        assert_eq!(again, Settled::LeaseLost, "a settle counts once");
+    }
+
+    fn crash(&mut self) {
+        self.rig.crash();
+        self.rig.engine.conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
+        let (now, dead) = (self.rig.now, std::mem::take(&mut self.held));
+        while self.rig.run(|engine| engine.take_over(now, 3)) > 0 {}
+        assert_eq!(self.rig.engine.leased, 0);
+        for parcel in dead {
+            let report = finished(&parcel, Outcome::of_status(200, None), now);
+            assert_eq!(self.rig.run(|engine| engine.settle(&report)), Settled::LeaseLost);
+        }
+    }
+
+    /// Takes in what was dispatched: each lease is new, and numbers have no gaps.
+    fn take_in(&mut self) {
+        for parcel in self.rig.tray.take() {
+            let rows = rows(&self.rig);
+            self.held.retain(|it| it.lease.delivery != parcel.lease.delivery || is_leased(&rows, it));
+            let twice = self.held.iter().any(|it| it.lease.delivery == parcel.lease.delivery);
+            assert!(!twice, "leased twice: {:?}", parcel.lease);
+            let before = self.begun.insert(parcel.lease.delivery, parcel.lease.attempt).unwrap_or(0);
+            assert_eq!(parcel.lease.attempt, before + 1, "{:?}", parcel.lease);
+            if !self.deliveries.contains(&parcel.lease.delivery) {
+                self.deliveries.push(parcel.lease.delivery);
+            }
+            self.held.push(parcel);
+        }
+    }
+
+    fn check(&self) {
+        let engine = &self.rig.engine;
+        let rows = rows(&self.rig);
+        let sending: Vec<_> = rows.values().filter(|row| row.life.state == State::Sending).collect();
+        assert_eq!(engine.leased as usize, sending.len(), "leases are counted");
+        let held: HashSet<i64> = self.held.iter().map(|it| it.lease.delivery.key().value()).collect();
+        for row in &sending {
+            assert!(held.contains(&row.key), "a lease that nobody holds");
+            assert_eq!(engine.born.contains(&row.key), !row.claimed);
+        }
+        for row in rows.values() {
+            let life = &row.life;
+            assert!(life.attempts_used <= life.attempts_made && life.attempts_used <= 3, "{life:?}");
+            assert_eq!(recorded(&self.rig, row), (1..=life.attempts_made).collect::<Vec<_>>(), "{row:?}");
+        }
+        let sum: i64 = engine
+            .conn
+            .query_row("SELECT coalesce(sum(delta), 0) FROM ledger", [], |row| row.get(0))
+            .unwrap();
+        let balance = engine.config.workspaces.values().next().unwrap().balance;
+        assert_eq!(balance.unwrap_or(0), sum);
+        assert!(sum >= 0);
+        self.check_agenda(&rows);
+        history::check(engine);
+    }
+
+    fn check_agenda(&self, rows: &BTreeMap<i64, DeliveryRow>) {
+        let engine = &self.rig.engine;
+        for (endpoint, entry) in &engine.config.endpoints {
+            let of_it = || rows.values().filter(|row| row.endpoint == *endpoint);
+            let leased = of_it().filter(|row| row.life.state == State::Sending).count();
+            assert_eq!(entry.leased as usize, leased);
+            let pending = of_it().filter(|row| row.life.state == State::Pending);
+            let Some(due) = pending.map(|row| row.life.due_at.millis()).min() else { continue };
+            assert!(entry.next_due <= due, "a due time in memory is never too late");
+            if entry.gone.is_some() {
+                assert!(engine.unswept.contains(endpoint), "somebody must end it");
+                continue;
+            }
+            let listed = entry.listed_at.is_some_and(|at| engine.agenda.contains(&(at, *endpoint)));
+            match engine.room(*endpoint) {
+                Room::Free(_) => {
+                    // A lane that was just widened is found by the next claim.
+                    assert!(listed || engine.crowded.contains(endpoint), "due work is forgotten");
+                }
+                Room::Squeezed => assert!(listed),
+                Room::Full => assert!(listed || engine.crowded.contains(endpoint)),
+                Room::Closed => {}
+            }
+        }
+    }
+
+    /// Lets everything come to its end: whatever may begin does.
+    fn drain(&mut self) {
+        self.apply(Op::Attach(true));
+        for _ in 0..200 {
+            self.take_in();
+            for parcel in std::mem::take(&mut self.held) {
+                self.rig.settle(&parcel, Outcome::of_status(200, None));
+            }
+            let now = self.rig.now;
+            let claimed = self.rig.run(|engine| engine.claim(now, 1000));
+            match claimed.next_due {
+                _ if claimed.count > 0 => {}
+                Some(due) => self.rig.now = due.max(now + Duration::from_millis(1)),
+                None => break,
+            }
+        }
+        self.check();
+        let engine = &self.rig.engine;
+        for row in rows(&self.rig).values().filter(|row| !row.life.state.is_final()) {
+            let entry = &engine.config.endpoints[&row.endpoint];
+            let held_back = entry.gone.is_some() || entry.settings.destination.paused;
+            assert!(held_back, "it was never sent: {row:?}");
+        }
+    }
+}
+
+fn pick<T>(of: &[T], index: usize) -> Option<&T> {
+    if of.is_empty() { None } else { of.get(index % of.len()) }
+}
+
+fn rows(rig: &Rig) -> BTreeMap<i64, DeliveryRow> {
+    let mut statement = rig.engine.conn.prepare(&format!("SELECT {DELIVERY_COLUMNS} FROM delivery")).unwrap();
+    let mut rows = statement.query([]).unwrap();
+    let mut found = BTreeMap::new();
+    while let Some(row) = rows.next().unwrap() {
+        let row = DeliveryRow::read(row).unwrap();
+        found.insert(row.key, row);
+    }
+    found
+}
+
+fn is_leased(rows: &BTreeMap<i64, DeliveryRow>, parcel: &Parcel) -> bool {
+    rows.get(&parcel.lease.delivery.key().value()).is_some_and(|row| {
+        codec::state_code(row.life.state) == codec::SENDING && row.life.attempts_made == parcel.lease.attempt
+    })
+}
+
+/// The numbers of all attempts that are recorded of a delivery, the running one and the compact one included.
+fn recorded(rig: &Rig, row: &DeliveryRow) -> Vec<u32> {
+    let mut statement = rig
+        .engine
+        .conn
+        .prepare_cached("SELECT number FROM attempt WHERE delivery = ?1 ORDER BY number")
+        .unwrap();
+    let numbers = statement.query_map([row.key], |row| row.get(0)).unwrap();
+    let mut numbers: Vec<u32> = numbers.collect::<Result<_, _>>().unwrap();
+    if row.started_at.is_some() {
+        numbers.push(row.life.attempts_made);
+    }
+    numbers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_nothing_is_lost_or_doubled(ops in proptest::collection::vec(op(), 1..80)) {
+        let mut run = Run::new();
+        for op in ops {
+            run.apply(op);
+            run.take_in();
+            run.check();
+        }
+        run.drain();
+    }
+}
