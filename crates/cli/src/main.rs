@@ -1,6 +1,7 @@
 //! The binary `restante`.
 
 mod args;
+mod log;
 mod output;
 mod serve;
 mod tour;

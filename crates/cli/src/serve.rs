@@ -18,6 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Serve;
+use crate::log::{self, LogThread};
 use crate::output::{self, hinted};
 
 /// Exit code of a wrong command line or setting.
@@ -29,7 +30,7 @@ const CONFIG_FILE: &str = "restante.toml";
 
 pub(crate) fn run(args: &Serve) -> anyhow::Result<()> {
     let config = settings(args)?;
-    start_log(&config)?;
+    let _log = start_log(&config)?;
     raise_file_limit();
     let store = Arc::new(open_store(&config)?);
     let threads = Threads::start(config.threads).context("cannot start the runtime threads")?;
@@ -122,11 +123,12 @@ fn start_fault(fault: restante_server::StartFault) -> anyhow::Error {
 }
 
 /// Lines for people on a terminal, JSON for machines elsewhere.
-fn start_log(config: &Config) -> anyhow::Result<()> {
+fn start_log(config: &Config) -> anyhow::Result<LogThread> {
     let filter: Targets = config.log.parse().map_err(|_| {
         hinted(format!("setting `log`: `{}`", config.log), "a level such as info or warn", USAGE)
     })?;
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let (writer, thread) = log::start().context("cannot start the log")?;
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if std::io::stderr().is_terminal() {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let layer = layer.compact().with_target(false).with_ansi(colours);
@@ -135,7 +137,7 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
         let layer = layer.json().flatten_event(true).with_current_span(false).with_span_list(false);
         tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     }
-    Ok(())
+    Ok(thread)
 }
 
 /// Takes as many file descriptors as the system gives: each connection is one.

@@ -7,6 +7,10 @@ use crate::outcome::{FailureKind, Outcome};
 
 /// Where every lane starts.
 const LIMIT_START: u32 = 8;
+/// Attempts that usually take so many times as long as the fastest are a sign of strain.
+const STRAIN: u32 = 4;
+/// Under strain a lane needs so many times as many successes to grow.
+const STRAINED_SUCCESSES: u32 = 32;
 /// How far attempts may run ahead of an even rate, to make up for a late timer.
 const RATE_SLACK: Duration = Duration::from_millis(10);
 
@@ -19,12 +23,16 @@ pub struct InFlightLimit {
     limit: u32,
     max: u32,
     successes: u32,
+    /// The shortest time an attempt took lately, and the usual one.
+    fastest: Duration,
+    usual: Duration,
 }
 
 impl InFlightLimit {
     /// `max` is the endpoint's `max_in_flight`, 1 to 1,000.
     pub fn new(max: u32) -> Self {
-        Self { limit: LIMIT_START.min(max), max, successes: 0 }
+        let (fastest, usual) = (Duration::MAX, Duration::ZERO);
+        Self { limit: LIMIT_START.min(max), max, successes: 0, fastest, usual }
     }
 
     pub fn get(&self) -> u32 {
@@ -37,6 +45,18 @@ impl InFlightLimit {
         self.limit = self.limit.min(max);
     }
 
+    /// Notes how long an attempt took that delivered.
+    pub fn note(&mut self, took: Duration) {
+        // What was fastest is forgotten slowly: receivers move.
+        self.fastest = took.min(self.fastest.saturating_add(self.fastest / 1024));
+        self.usual = if self.usual.is_zero() { took } else { (self.usual * 7 + took) / 8 };
+    }
+
+    /// Whether attempts take so much longer than they could that more of them would only wait somewhere else.
+    fn is_strained(&self) -> bool {
+        self.usual > self.fastest.saturating_mul(STRAIN)
+    }
+
     /// Learns from an outcome. `more_wait`: the lane had work that the limit held back.
     pub fn learn(&mut self, outcome: &Outcome, more_wait: bool) {
         if is_distress(outcome) {
@@ -44,7 +64,8 @@ impl InFlightLimit {
             self.successes = 0;
         } else if more_wait && self.limit < self.max {
             self.successes += 1;
-            if self.successes >= self.limit {
+            let wanted = if self.is_strained() { self.limit * STRAINED_SUCCESSES } else { self.limit };
+            if self.successes >= wanted {
                 self.successes = 0;
                 self.limit = (self.limit + (self.limit / 4).max(1)).min(self.max);
             }
@@ -121,6 +142,24 @@ mod tests {
         }
         assert_eq!(limit.get(), 8);
         for _ in 0..1000 {
+            limit.learn(&delivered(), true);
+        }
+        assert_eq!(limit.get(), 64);
+    }
+
+    #[test]
+    fn under_strain_the_limit_grows_much_slower() {
+        let mut limit = InFlightLimit::new(64);
+        limit.note(Duration::from_millis(1));
+        for _ in 0..250 {
+            limit.note(Duration::from_millis(9));
+            limit.learn(&delivered(), true);
+        }
+        assert_eq!(limit.get(), 8);
+        // A receiver that is always slow is not strained.
+        let mut limit = InFlightLimit::new(64);
+        for _ in 0..1000 {
+            limit.note(Duration::from_millis(900));
             limit.learn(&delivered(), true);
         }
         assert_eq!(limit.get(), 64);

@@ -258,12 +258,18 @@ impl Shard {
         let mut parcel = first;
         loop {
             let endpoint = parcel.endpoint.id;
+            let began = self.clock.monotonic();
             let turn = Turn { shard: &self, parcel: Some(parcel), started: None };
             let outcome = turn.attempt().await;
             let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
             let mut lanes = self.lanes();
             match outcome {
-                Some(outcome) => lanes.finish(endpoint, &outcome),
+                Some(outcome) => {
+                    if matches!(outcome, Outcome::Delivered { .. }) {
+                        lanes.note(endpoint, monotonic.saturating_sub(began));
+                    }
+                    lanes.finish(endpoint, &outcome);
+                }
                 None => lanes.abandon(endpoint),
             }
             let next = lanes.next(now, monotonic);

@@ -74,7 +74,7 @@ pub struct Parcel {
     pub request: RequestId,
     pub endpoint: Arc<Endpoint>,
     pub content: Arc<Content>,
-    /// Since when it is leased.
+    /// Since when it is leased; never before the end of the attempt before.
     pub claimed_at: Timestamp,
 }
 
@@ -169,6 +169,7 @@ pub struct BulkRetry {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created {
     Done(Raw),
+    /// Its name, or its lookup, is that of another living record.
     NameTaken,
     ParentGone,
     /// The parent holds as many as it may.
@@ -180,6 +181,7 @@ pub enum Created {
 pub enum Updated {
     Done(Raw),
     NotFound,
+    /// Its name, or its lookup, is that of another living record.
     NameTaken,
     /// Somebody else changed it since it was read: read it again.
     Stale,
@@ -188,7 +190,7 @@ pub enum Updated {
 /// A change of a credit balance by an administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// From then on there is a balance, changed by this much.
+    /// From then on there is a balance, changed by this much. It never falls below nothing.
     Delta(i64),
     /// From then on nothing is counted.
     Unlimited,
@@ -244,7 +246,8 @@ pub trait Store: Send + Sync + 'static {
     /// Takes back claims that never dialled; their attempts are as if they had not been.
     async fn release(&self, leases: Vec<Lease>, now: Timestamp) -> Result<(), Error>;
 
-    /// Settles as lost whatever was leased when the store was last open. Returns how many.
+    /// Settles as lost whatever was leased when the store was last open, and nothing that was leased since. Returns
+    /// how many.
     async fn take_over(&self, now: Timestamp) -> Result<usize, Error>;
 
     /// Cancels a delivery. Once this returned, no attempt of it starts.
@@ -327,7 +330,7 @@ pub trait Store: Send + Sync + 'static {
     /// What changed the balance, newest first.
     async fn ledger(&self, workspace: WorkspaceId, page: Page) -> Result<Paged<row::Charge>, Error>;
 
-    /// Changes a balance. Returns the new one.
+    /// Changes a balance and writes to the ledger what that changed: its sum is the balance. Returns the new one.
     async fn grant(
         &self,
         workspace: WorkspaceId,
@@ -354,7 +357,7 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Paged<row::Request>, Error>;
 
-    /// The body of a request that has not expired, and its content type.
+    /// The body of a request that has not expired.
     async fn request_body(
         &self,
         workspace: WorkspaceId,

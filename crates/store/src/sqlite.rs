@@ -158,8 +158,6 @@ impl Sqlite {
         });
         let tasks = lock(&self.tasks).clone().ok_or_else(|| Error::Unavailable("closed".into()))?;
         tasks.send(kind(job)).await.map_err(|_| Error::Unavailable("the writer has ended".into()))?;
-        // The writer ends when nobody can send any more: who waits for an answer must not look like a sender.
-        drop(tasks);
         receiver.await.map_err(|_| {
             let broken = lock(&self.shared.broken).clone();
             Error::Unavailable(broken.unwrap_or_else(|| "the change was refused by the database".into()))

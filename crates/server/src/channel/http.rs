@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Method, Request, Response, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use restante_core::limits::{MAX_IN_FLIGHT_DEFAULT, TIMEOUT_SECONDS};
+use restante_core::limits::{MAX_IN_FLIGHT, TIMEOUT_SECONDS};
 use restante_core::{FailureKind, Outcome, Timestamp};
 use tokio::time::{Instant, timeout_at};
 
@@ -39,8 +39,9 @@ const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Just under the five seconds after which Node.js, Apache and uvicorn hang up: a request that crosses with the
 /// peer's close is a failed attempt.
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// Idle connections kept per origin: as many as one endpoint uses at once unless set otherwise.
-const IDLE_CONNECTIONS_MAX: usize = MAX_IN_FLIGHT_DEFAULT as usize;
+/// Idle connections kept per origin: as many as one endpoint uses at once at most. Several endpoints may share an
+/// origin; closing what is needed again in a millisecond costs more than the attempt.
+const IDLE_CONNECTIONS_MAX: usize = *MAX_IN_FLIGHT.end() as usize;
 /// How long a connection may take to be made once no attempt waits for it any more: as long as any attempt.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(*TIMEOUT_SECONDS.end() as u64);
 /// How often an HTTP/2 connection with a request on it is asked whether it is still there, and how long it may

@@ -140,6 +140,13 @@ impl Lanes {
         self.settle_lane(id);
     }
 
+    /// Takes note of how long an attempt took that delivered; [`Lanes::finish`] comes after it.
+    pub fn note(&mut self, id: DestinationId, took: Duration) {
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.limit.note(took);
+        }
+    }
+
     /// Takes note of an attempt that was begun here and never dialled.
     pub fn abandon(&mut self, id: DestinationId) {
         self.in_flight = self.in_flight.saturating_sub(1);

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{World, ok};
 use crate::row::{ChargeReason, RequestFilter, RequestState};
-use crate::{Accepted, Changed, Grant, Incoming, Page, Settled};
+use crate::{Accepted, Changed, Claimed, Grant, Incoming, Page, Settled};
 
 pub async fn a_request_goes_to_every_destination_of_its_source(mut world: World) {
     let source = world.source("orders").await;
@@ -200,12 +200,14 @@ pub async fn what_a_lane_has_no_room_for_follows_in_order(mut world: World) {
         waiting.push(world.receive(&source).await);
     }
     assert!(world.tray.take().is_empty(), "the lane is full");
-    assert_eq!(world.claim().await.count, 0);
+    assert_eq!(world.claim().await, Claimed::default());
+    world.woken();
 
     let mut order = Vec::new();
     for parcel in [first, second] {
         assert!(matches!(world.settle(&parcel, ok()).await, Settled::Done(_)));
     }
+    assert!(world.woken(), "the lane has room again");
     while world.claim().await.count > 0 {
         for parcel in world.tray.take() {
             order.push(parcel.request);

@@ -1,5 +1,7 @@
 //! Promises of [`Store::prune`](crate::Store::prune), and what retention means before it ran.
 
+use std::time::Duration;
+
 use restante_core::State;
 use restante_core::delivery::CancelReason;
 
@@ -37,15 +39,20 @@ pub async fn a_request_is_there_until_its_very_end(mut world: World) {
         assert!(world.store.request_body(world.workspace, id, world.now).await.unwrap().is_none());
         world.prune().await;
     }
-    world.now = expires_at - std::time::Duration::from_millis(1);
+    world.now = expires_at - Duration::from_millis(1);
     assert_eq!(listed(&world).await, (0, 0), "it is gone for good");
 }
 
 pub async fn a_late_settle_of_an_expired_request_changes_nothing(mut world: World) {
     let source = one_day(&mut world).await;
-    let [before, after] = [world.send(&source).await, world.send(&source).await];
-    world.pass(DAY_MS);
+    let [in_time, before, after] =
+        [world.send(&source).await, world.send(&source).await, world.send(&source).await];
+    let expires_at = world.request(before.request).await.expires_at;
+    world.now = expires_at - Duration::from_millis(1001);
+    assert!(matches!(world.settle(&in_time, ok()).await, Settled::Done(_)), "in its last millisecond");
+    world.now = expires_at - Duration::from_millis(1000);
     assert_eq!(world.settle(&before, ok()).await, Settled::LeaseLost);
+    assert_eq!(world.now, expires_at);
     world.prune().await;
     assert_eq!(world.settle(&after, ok()).await, Settled::LeaseLost);
     assert_eq!(world.store.health().await.unwrap().leased, 0);
@@ -56,7 +63,7 @@ pub async fn an_expired_request_cannot_be_touched(mut world: World) {
     let source = one_day(&mut world).await;
     let parcel = world.send(&source).await;
     world.settle(&parcel, ok()).await;
-    world.pass(DAY_MS);
+    world.now = world.request(parcel.request).await.expires_at;
     let (workspace, now, delivery) = (world.workspace, world.now, parcel.lease.delivery);
     assert_eq!(world.store.retry(workspace, delivery, now).await.unwrap(), Retried::NotFound);
     assert_eq!(world.store.cancel(workspace, delivery, now).await.unwrap(), Cancelled::NotFound);

@@ -285,6 +285,8 @@ pub async fn a_bulk_retry_takes_only_what_matches(mut world: World) {
     world.settle(&late, failed()).await;
 
     let bulk = BulkRetry { since, until, state: "failed".into() };
+    let other = world.new_workspace("other").await;
+    assert_eq!(world.store.count_bulk_retry(other, destination, bulk.clone()).await.unwrap(), 0);
     let id = start(&mut world, destination, bulk).await;
     assert_eq!(job(&world, id).await.total, 2);
     while advance(&world, id, 10).await {}

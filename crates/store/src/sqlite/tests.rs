@@ -3,12 +3,13 @@
 mod files;
 mod history;
 mod leases;
+mod lists;
 mod random;
 mod rollback;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(&directory.path().join(DATABASE_FILE)).unwrap();
+        let engine = open(&directory.path().join(DATABASE_FILE));
         let (tray, now) = (Arc::new(Tray::default()), Timestamp::from_millis(1_800_000_000_000));
         let workspace = WorkspaceId::from_uuid(0);
         let mut rig = Self { engine, tray, now, workspace, tails: 0, directory };
@@ -57,7 +58,7 @@ impl Rig {
 
     /// A second engine on the same file: what a process would find that started now.
     fn fresh(&self) -> Engine {
-        let mut engine = Engine::open(&self.path()).unwrap();
+        let mut engine = open(&self.path());
         engine.attach(Some(Arc::new(Tray::default())));
         engine
     }
@@ -65,7 +66,7 @@ impl Rig {
     /// The process dies and starts again.
     fn crash(&mut self) {
         self.tray = Arc::new(Tray::default());
-        self.engine = Engine::open(&self.path()).unwrap();
+        self.engine = open(&self.path());
         self.engine.attach(Some(Arc::clone(&self.tray) as _));
     }
 
@@ -176,6 +177,13 @@ impl Rig {
     fn rows(&self) -> [i64; 4] {
         ["message", "delivery", "attempt", "history"].map(|table| count(&self.engine.conn, table))
     }
+}
+
+/// An engine that leaves writing to the disk to the system: nobody cuts the power here.
+fn open(path: &Path) -> Engine {
+    let engine = Engine::open(path).unwrap();
+    engine.conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    engine
 }
 
 fn finished(parcel: &Parcel, outcome: Outcome, now: Timestamp) -> Finished {

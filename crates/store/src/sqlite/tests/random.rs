@@ -1,13 +1,16 @@
 //! Any sequence of operations keeps what must always hold.
 
+mod op;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use restante_core::id::{DeliveryId, RequestId};
-use restante_core::outcome::Failure;
-use restante_core::{FailureKind, Outcome, State, Timestamp};
+use restante_core::{Outcome, State, Timestamp};
+
+use op::{Ends, Op, op};
 
 use super::{Rig, finished, history};
 use crate::record::{Kind, Raw};
@@ -16,95 +19,6 @@ use crate::sqlite::codec::{DELIVERY_COLUMNS, DeliveryRow};
 use crate::sqlite::engine::Engine;
 use crate::sqlite::{Fault, codec};
 use crate::{Accepted, Grant, Parcel, Settled};
-
-#[derive(Debug, Clone)]
-enum Op {
-    Accept(usize),
-    Claim(usize),
-    /// Of the held lease with this index.
-    Settle(usize, Ends),
-    Release(usize),
-    /// Of the delivery with this index.
-    Cancel(usize),
-    Retry(usize),
-    /// Of the request with this index.
-    Replay(usize),
-    Erase(usize),
-    Pause(usize, bool),
-    Narrow(usize, u32),
-    DeleteDestination(usize),
-    NewDestination(usize),
-    Prune(usize),
-    Grant(i64),
-    Attach(bool),
-    Crash,
-    /// A transaction that did the operation and then failed.
-    Fails(Box<Op>),
-    Clock(i64),
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Ends {
-    Delivered,
-    Failed,
-    Lost,
-}
-
-impl Ends {
-    fn outcome(self) -> Outcome {
-        match self {
-            Self::Delivered => Outcome::of_status(200, None),
-            Self::Failed => {
-                let message = "planted".into();
-                Outcome::Failed(Failure {
-                    kind: FailureKind::Connect,
-                    status: None,
-                    message,
-                    retry_after: None,
-                })
-            }
-            Self::Lost => Outcome::Lost,
-        }
-    }
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let ends = prop_oneof![2 => Just(Ends::Delivered), 3 => Just(Ends::Failed), 2 => Just(Ends::Lost)];
-    let index = 0usize..40;
-    let simple = prop_oneof![
-        8 => (0usize..2).prop_map(Op::Accept),
-        6 => (1usize..8).prop_map(Op::Claim),
-        9 => (index.clone(), ends).prop_map(|(lease, ends)| Op::Settle(lease, ends)),
-        2 => index.clone().prop_map(Op::Release),
-        2 => index.clone().prop_map(Op::Cancel),
-        2 => index.clone().prop_map(Op::Retry),
-        1 => index.clone().prop_map(Op::Replay),
-        1 => index.clone().prop_map(Op::Erase),
-        2 => (0usize..6, any::<bool>()).prop_map(|(destination, paused)| Op::Pause(destination, paused)),
-        2 => (0usize..6, 1u32..5).prop_map(|(destination, leases)| Op::Narrow(destination, leases)),
-        1 => (0usize..6).prop_map(Op::DeleteDestination),
-        1 => (0usize..2).prop_map(Op::NewDestination),
-        1 => (1usize..20).prop_map(Op::Prune),
-        1 => (-5i64..20).prop_map(Op::Grant),
-        1 => any::<bool>().prop_map(Op::Attach),
-        1 => Just(Op::Crash),
-        4 => prop_oneof![Just(1), Just(60_000), Just(600_000), Just(20 * 3_600_000)].prop_map(Op::Clock),
-        1 => (-3_600_000i64..0).prop_map(Op::Clock),
-    ];
-    let inner = prop_oneof![
-        (0usize..2).prop_map(Op::Accept),
-        (1usize..8).prop_map(Op::Claim),
-        index.clone().prop_map(|lease| Op::Settle(lease, Ends::Failed)),
-        index.clone().prop_map(Op::Release),
-        index.clone().prop_map(Op::Cancel),
-        index.clone().prop_map(Op::Retry),
-        index.prop_map(Op::Erase),
-        (0usize..6).prop_map(Op::DeleteDestination),
-        (1usize..20).prop_map(Op::Prune),
-        Just(Op::Grant(3)),
-    ];
-    prop_oneof![12 => simple, 1 => inner.prop_map(|op| Op::Fails(Box::new(op)))]
-}
 
 /// What a sequence runs on, and what its dispatcher holds.
 struct Run {
@@ -123,7 +37,6 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let mut rig = Rig::new();
-        rig.engine.conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let sources = vec![rig.source("a"), rig.source("b")];
         let mut destinations = Vec::new();
         for source in [&sources[0], &sources[0], &sources[1]] {
@@ -157,9 +70,8 @@ impl Run {
                 }
             }
             Op::Claim(most) => {
-                if let Some(claimed) = self.run(|engine| engine.claim(now, most)) {
-                    assert!(claimed.count <= most);
-                }
+                let claimed = self.run(|engine| engine.claim(now, most));
+                assert!(claimed.is_none_or(|claimed| claimed.count <= most));
             }
             Op::Settle(lease, ends) => self.settle(lease, ends),
             Op::Release(lease) => self.release(lease),
@@ -195,10 +107,7 @@ impl Run {
             Op::Pause(destination, paused) => self.pause(destination, paused),
             Op::Narrow(destination, leases) => self.narrow(destination, leases),
             Op::DeleteDestination(destination) => self.delete_destination(destination),
-            Op::NewDestination(source) => {
-                let source = self.sources[source].clone();
-                self.destinations.push(self.rig.destination(&source));
-            }
+            Op::NewDestination(source) => self.destinations.push(self.rig.destination(&self.sources[source])),
             Op::Prune(most) => {
                 self.run(|engine| engine.prune(now, most));
             }
@@ -280,7 +189,6 @@ impl Run {
 
     fn crash(&mut self) {
         self.rig.crash();
-        self.rig.engine.conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let (now, dead) = (self.rig.now, std::mem::take(&mut self.held));
         while self.rig.run(|engine| engine.take_over(now, 3)) > 0 {}
         assert_eq!(self.rig.engine.leased, 0);

@@ -1,0 +1,77 @@
+//! Lists and bulk retries over more rows than one look takes.
+
+use restante_core::Outcome;
+use restante_core::id::ReplayId;
+
+use super::{Rig, id};
+use crate::record::{BulkRetryJob, BulkRetryState, Kind};
+use crate::row::RequestFilter;
+use crate::sqlite::read::{self, Reader};
+use crate::{BulkRetry, Page, Start};
+
+#[test]
+fn a_long_search_says_where_to_go_on() {
+    let mut rig = Rig::new();
+    rig.source("token");
+    let mut wanted = rig.incoming("token", b"needle");
+    wanted.received.method = "PUT".into();
+    rig.run(|engine| engine.accept(wanted));
+    let incoming: Vec<_> = (0..45_000).map(|_| rig.incoming("token", b"")).collect();
+    rig.run(|engine| incoming.into_iter().try_for_each(|one| engine.accept(one).map(drop)));
+
+    let filter = RequestFilter { method: Some("PUT".into()), ..RequestFilter::default() };
+    let mut page = Page { total: true, ..Page::newest(10) };
+    let mut found = Vec::new();
+    let mut pages = 0;
+    loop {
+        let mut reader = Reader::new(&rig.engine.conn, rig.now);
+        let paged = reader.requests(rig.workspace, &filter, page).unwrap();
+        assert_eq!(paged.total, None, "there is more to count than a read may take");
+        found.extend(paged.items);
+        pages += 1;
+        match paged.next {
+            Some(next) => page.start = Start::After(next),
+            None => break,
+        }
+    }
+    assert_eq!((found.len(), pages), (1, 3));
+    // And towards newer ones.
+    page.start = Start::Before(found[0].id.key());
+    let mut reader = Reader::new(&rig.engine.conn, rig.now);
+    let newer = reader.requests(rig.workspace, &filter, page).unwrap();
+    assert!(newer.items.is_empty() && newer.prev.is_some());
+}
+
+#[test]
+fn a_bulk_retry_looks_at_a_bounded_number_at_once() {
+    let mut rig = Rig::new();
+    let source = rig.source("token");
+    let destination = rig.destination(&source);
+    for index in 0..2500 {
+        let parcel = rig.send("token");
+        rig.settle(&parcel, Outcome::of_status(if index == 2000 { 200 } else { 500 }, None));
+    }
+    let bulk = BulkRetry { since: rig.now, until: rig.now, state: "delivered".into() };
+    let (conn, workspace) = (&rig.engine.conn, rig.workspace);
+    let counted = crate::sqlite::bulk::count_bulk_retry(conn, workspace, id(&destination), &bulk).unwrap();
+    assert_eq!(counted, 1);
+    let job = BulkRetryJob {
+        bulk,
+        cursor: -1,
+        end: i64::MAX,
+        total: 1,
+        created: 0,
+        state: BulkRetryState::Running,
+    };
+    let body = serde_json::to_string(&job).unwrap();
+    let job: ReplayId = id(&rig.create(Kind::BulkRetry, Some(destination.uuid), None, None, body));
+    let now = rig.now;
+    let mut created = Vec::new();
+    while rig.run(|engine| engine.advance_bulk_retry(job, now, 100)) {
+        created.push(rig.tray.take().len());
+    }
+    assert_eq!(created, [0, 1], "in three transactions");
+    let record = read::record(&rig.engine.conn, Kind::BulkRetry, rig.workspace, job.uuid()).unwrap().unwrap();
+    let job: BulkRetryJob = serde_json::from_str(&record.body).unwrap();
+    assert_eq!((job.created, job.state), (1, BulkRetryState::Done));
+}

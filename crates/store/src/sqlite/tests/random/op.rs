@@ -1,0 +1,95 @@
+//! What may happen, and how often.
+
+use proptest::prelude::*;
+use restante_core::outcome::Failure;
+use restante_core::{FailureKind, Outcome};
+
+/// One thing that somebody does. Indexes are taken modulo what there is.
+#[derive(Debug, Clone)]
+pub(super) enum Op {
+    Accept(usize),
+    Claim(usize),
+    /// Of the held lease with this index.
+    Settle(usize, Ends),
+    Release(usize),
+    /// Of the delivery with this index.
+    Cancel(usize),
+    Retry(usize),
+    /// Of the request with this index.
+    Replay(usize),
+    Erase(usize),
+    Pause(usize, bool),
+    Narrow(usize, u32),
+    DeleteDestination(usize),
+    NewDestination(usize),
+    Prune(usize),
+    Grant(i64),
+    Attach(bool),
+    Crash,
+    /// A transaction that did the operation and then failed.
+    Fails(Box<Op>),
+    Clock(i64),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ends {
+    Delivered,
+    Failed,
+    Lost,
+}
+
+impl Ends {
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::Delivered => Outcome::of_status(200, None),
+            Self::Failed => {
+                let message = "planted".into();
+                Outcome::Failed(Failure {
+                    kind: FailureKind::Connect,
+                    status: None,
+                    message,
+                    retry_after: None,
+                })
+            }
+            Self::Lost => Outcome::Lost,
+        }
+    }
+}
+
+pub(super) fn op() -> impl Strategy<Value = Op> {
+    let ends = prop_oneof![2 => Just(Ends::Delivered), 3 => Just(Ends::Failed), 2 => Just(Ends::Lost)];
+    let index = 0usize..40;
+    let simple = prop_oneof![
+        8 => (0usize..2).prop_map(Op::Accept),
+        6 => (1usize..8).prop_map(Op::Claim),
+        9 => (index.clone(), ends).prop_map(|(lease, ends)| Op::Settle(lease, ends)),
+        2 => index.clone().prop_map(Op::Release),
+        2 => index.clone().prop_map(Op::Cancel),
+        2 => index.clone().prop_map(Op::Retry),
+        1 => index.clone().prop_map(Op::Replay),
+        1 => index.clone().prop_map(Op::Erase),
+        2 => (0usize..6, any::<bool>()).prop_map(|(destination, paused)| Op::Pause(destination, paused)),
+        2 => (0usize..6, 1u32..5).prop_map(|(destination, leases)| Op::Narrow(destination, leases)),
+        1 => (0usize..6).prop_map(Op::DeleteDestination),
+        1 => (0usize..2).prop_map(Op::NewDestination),
+        1 => (1usize..20).prop_map(Op::Prune),
+        1 => (-5i64..20).prop_map(Op::Grant),
+        1 => any::<bool>().prop_map(Op::Attach),
+        1 => Just(Op::Crash),
+        4 => prop_oneof![Just(1), Just(60_000), Just(600_000), Just(20 * 3_600_000)].prop_map(Op::Clock),
+        1 => (-3_600_000i64..0).prop_map(Op::Clock),
+    ];
+    let inner = prop_oneof![
+        (0usize..2).prop_map(Op::Accept),
+        (1usize..8).prop_map(Op::Claim),
+        index.clone().prop_map(|lease| Op::Settle(lease, Ends::Failed)),
+        index.clone().prop_map(Op::Release),
+        index.clone().prop_map(Op::Cancel),
+        index.clone().prop_map(Op::Retry),
+        index.prop_map(Op::Erase),
+        (0usize..6).prop_map(Op::DeleteDestination),
+        (1usize..20).prop_map(Op::Prune),
+        Just(Op::Grant(3)),
+    ];
+    prop_oneof![12 => simple, 1 => inner.prop_map(|op| Op::Fails(Box::new(op)))]
+}
