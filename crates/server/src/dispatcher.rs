@@ -7,8 +7,7 @@ pub mod lanes;
 
 mod attempt;
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,6 +43,24 @@ pub struct Dispatcher {
     /// Turns true when attempts on the wire are to be given up.
     abort: watch::Sender<bool>,
     unsettled: Arc<AtomicUsize>,
+    seats: Mutex<Seats>,
+}
+
+/// Which thread each lane is on: dealt out in turn as lanes turn up, so that a few busy ones are spread evenly.
+#[derive(Default)]
+struct Seats {
+    taken: HashMap<DestinationId, usize>,
+    next: usize,
+}
+
+impl Seats {
+    fn of(&mut self, endpoint: DestinationId, shards: usize) -> usize {
+        let next = &mut self.next;
+        *self.taken.entry(endpoint).or_insert_with(|| {
+            *next = (*next + 1) % shards;
+            *next
+        })
+    }
 }
 
 /// The dispatcher's part on one runtime thread.
@@ -114,7 +131,15 @@ impl Dispatcher {
             handle.spawn(Arc::clone(&shard).pace());
             shards.push(shard);
         }
-        Ok(Arc::new(Self { shards, store, clock, stopping: AtomicBool::new(false), abort, unsettled }))
+        Ok(Arc::new(Self {
+            shards,
+            store,
+            clock,
+            stopping: AtomicBool::new(false),
+            abort,
+            unsettled,
+            seats: Mutex::default(),
+        }))
     }
 
     /// Claims what is due, when it is due, until the dispatcher stops.
@@ -167,11 +192,8 @@ impl Dispatcher {
         self.shards.iter().map(|shard| shard.lanes().in_flight()).sum()
     }
 
-    fn shard(&self, endpoint: DestinationId) -> &Arc<Shard> {
-        let mut hasher = DefaultHasher::new();
-        endpoint.hash(&mut hasher);
-        let index = hasher.finish() % self.shards.len() as u64;
-        &self.shards[usize::try_from(index).unwrap_or(0)]
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -183,11 +205,11 @@ impl Dispatch for Dispatcher {
             return;
         }
         let mut shares: Vec<Vec<Parcel>> = vec![Vec::new(); self.shards.len()];
+        let mut seats = self.seats();
         for parcel in parcels {
-            let shard = self.shard(parcel.endpoint.id);
-            let index = self.shards.iter().position(|it| Arc::ptr_eq(it, shard)).unwrap_or(0);
-            shares[index].push(parcel);
+            shares[seats.of(parcel.endpoint.id, self.shards.len())].push(parcel);
         }
+        drop(seats);
         for (shard, share) in self.shards.iter().zip(shares) {
             if !share.is_empty() {
                 shard.take_in(share);
@@ -199,7 +221,8 @@ impl Dispatch for Dispatcher {
         let endpoint = match what {
             Withdraw::Endpoint(endpoint) | Withdraw::Delivery { endpoint, .. } => endpoint,
         };
-        let shard = self.shard(endpoint);
+        let seat = self.seats().of(endpoint, self.shards.len());
+        let shard = &self.shards[seat];
         let leases = shard.lanes().withdraw(what);
         shard.give_back(leases);
     }

@@ -40,7 +40,8 @@ impl<T> InForce<T> {
     /// All values that may have been in force at some time of the span.
     pub fn possible(&self, from: Moment, to: Moment) -> impl Iterator<Item = &T> {
         // Changes come into force in the order they are asked in.
-        let first = self.entries.iter().rposition(|it| !it.refused && it.told.is_some_and(|told| told <= from));
+        let first =
+            self.entries.iter().rposition(|it| !it.refused && it.told.is_some_and(|told| told <= from));
         let entries = self.entries[first.unwrap_or(0)..].iter();
         entries.filter(move |it| it.asked <= to && !it.refused).map(|it| &it.value)
     }

@@ -4,6 +4,7 @@
 //! in the middle of what. Time is virtual, there is one thread. The [`checker`] knows only what publishers and
 //! people were told, what receivers saw, and what the public reads show in the end.
 
+pub mod cast;
 pub mod checker;
 pub mod in_force;
 pub mod independence;

@@ -3,6 +3,9 @@
 use crate::random::Random;
 use crate::timeline::Moment;
 
+/// So long after a request its attempts are still under way.
+const NEAR_MS: u64 = 20_000;
+
 /// The measures of one run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -19,6 +22,8 @@ pub struct Plan {
     pub refused_percent: u64,
     /// Crashes in the middle of a commit, at most.
     pub commit_crashes: u64,
+    /// How often the request of marker 0 kills the node that sends it.
+    pub poisonings: u64,
     pub workspaces: usize,
     pub sources: usize,
     pub destinations: usize,
@@ -31,14 +36,15 @@ impl Plan {
         let mut random = Random::keyed(&[seed, 2]);
         Self {
             busy_ms: random.pick(&[20_000, 180_000, 1_800_000, 6 * 3_600_000]),
-            publishes: random.between(15..=45),
-            people: random.between(0..=35),
+            publishes: random.between(20..=100),
+            people: random.between(0..=60),
             crashes: random.between(0..=4),
             stops: random.below(3),
             jumps: random.below(4),
             in_flight_max: random.pick(&[4, 16, 64, 4096]),
             refused_percent: random.pick(&[0, 2, 8]),
             commit_crashes: random.below(5),
+            poisonings: random.pick(&[0, 0, 0, 5]),
             workspaces: random.index(2) + 1,
             sources: random.index(3) + 1,
             destinations: random.index(5) + 1,
@@ -57,20 +63,24 @@ impl Plan {
             in_flight_max: 4096,
             refused_percent: 0,
             commit_crashes: 0,
+            poisonings: 0,
             destinations: drawn.destinations + 1,
             calm: true,
             ..drawn
         }
     }
 
-    /// Times for so many events, some of them together.
-    pub fn times(&self, random: &mut Random, count: u64) -> Vec<Moment> {
-        let mut times = Vec::new();
-        let mut last = Moment::default();
+    /// Times for so many events, some of them together, and some soon after one of the times `near`.
+    pub fn times(&self, random: &mut Random, count: u64, near: &[Moment]) -> Vec<Moment> {
+        let mut times: Vec<Moment> = Vec::new();
         for _ in 0..count {
-            // Bursts fill queues; a spread meets everything else.
-            last = if random.chance(40) { last.after(random.below(3)) } else { Moment(random.below(self.busy_ms)) };
-            times.push(last);
+            // Bursts fill queues, a spread meets everything else, and trouble is worth most while something goes on.
+            let at = match times.last() {
+                Some(last) if random.chance(40) => last.after(random.below(3)),
+                _ if !near.is_empty() && random.chance(60) => random.pick(near).after(random.below(NEAR_MS)),
+                _ => Moment(random.below(self.busy_ms)),
+            };
+            times.push(at);
         }
         times
     }

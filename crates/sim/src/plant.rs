@@ -22,17 +22,3 @@ pub enum Plant {
     /// All destinations together share one slot.
     OneSlot,
 }
-
-impl Plant {
-    pub const ALL: [Self; 9] = [
-        Self::AckBeforeCommit,
-        Self::NoFence,
-        Self::RetryEarly,
-        Self::SendBeforeCommit,
-        Self::CancelLeavesQueue,
-        Self::NoTakeOver,
-        Self::NoGuard,
-        Self::RetryAfterIgnored,
-        Self::OneSlot,
-    ];
-}

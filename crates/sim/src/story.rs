@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use restante_core::Outcome;
 use restante_core::id::{DeliveryId, RequestId};
 use restante_core::message::Received;
+use restante_core::{Outcome, Timestamp};
 use restante_store::{Lease, row};
 
 use crate::receiver::Reply;
@@ -52,6 +52,8 @@ pub struct Known {
     pub source: usize,
     /// The destinations there were when it was accepted, as places among all.
     pub destinations: Vec<usize>,
+    pub received_at: Timestamp,
+    pub told: Moment,
     pub replay_of: Option<RequestId>,
 }
 
@@ -76,6 +78,8 @@ pub struct Order<T> {
 /// An attempt that a node started.
 #[derive(Debug)]
 pub struct Dialled {
+    /// Which of the nodes there were.
+    pub life: u32,
     pub lease: Lease,
     pub request: RequestId,
     /// A place among all destinations.

@@ -69,10 +69,20 @@ impl Clocks {
         within.map(|jump| jump.by_ms.max(0).unsigned_abs()).sum()
     }
 
+    pub fn has_jumped(&self, from: Moment, to: Moment) -> bool {
+        self.jumps.iter().any(|jump| from <= jump.at && jump.at <= to)
+    }
+
     /// The earliest time the wall clock showed in this span.
     pub fn least_wall(&self, from: Moment, to: Moment) -> Timestamp {
         let jumped = self.jumps.iter().filter(|jump| from <= jump.at && jump.at <= to);
         jumped.map(|jump| self.wall_at(jump.at)).chain([self.wall_at(from)]).min().unwrap_or_default()
+    }
+
+    /// The latest time the wall clock ever showed.
+    pub fn most_wall(&self) -> Timestamp {
+        let jumped = self.jumps.iter().map(|jump| self.wall_at(jump.at.before(1)));
+        jumped.chain([self.wall()]).max().unwrap_or_default()
     }
 }
 
@@ -95,7 +105,8 @@ impl<E> Timeline<E> {
         self.planned += 1;
     }
 
-    pub fn next(&mut self) -> Option<(Moment, E)> {
+    /// Takes out what happens next.
+    pub fn pop(&mut self) -> Option<(Moment, E)> {
         self.events.pop_first().map(|((at, _), event)| (at, event))
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use restante_core::id::{Key, KeyMaker};
 use restante_core::{Delivery, State, Timestamp};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, state_code};
@@ -360,6 +361,8 @@ fn prepare_writer(conn: &Connection) -> Result<(), Fault> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 0; \
          PRAGMA secure_delete = ON; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;",
     )?;
+    // Plans must not depend on bound values, or statements are prepared again as these change.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.busy_timeout(std::time::Duration::ZERO)?;
     conn.set_prepared_statement_cache_capacity(128);
     Ok(())

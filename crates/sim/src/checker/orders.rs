@@ -1,0 +1,61 @@
+//! 7 and 13: nothing starts after its end was acknowledged, and a stale lease changes nothing.
+
+use restante_core::endpoint::DestinationKind;
+
+use super::Violation;
+use crate::cast::places;
+use crate::story::{Dialled, Order};
+use crate::world::Witness;
+
+/// A worker that has its lane's word connects within so long; a cancel does not reach it any more.
+const HOP_MS: u64 = 4;
+/// What waits in a lane was claimed at most so long ago.
+const LANE_MS: u64 = 15_000;
+
+pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
+    for dialled in &witness.story.dialled {
+        if let Err(what) = check_start(witness, dialled) {
+            let id = dialled.lease.delivery;
+            found.push(Violation::new(7, format!("{id}: attempt {} {what}", dialled.lease.attempt), &[&id]));
+        }
+    }
+    for stale in witness.story.stale.iter().filter(|stale| stale.before != stale.after) {
+        let id = stale.lease.delivery;
+        let what = format!("{id}: attempt {} ended again at {:?}", stale.lease.attempt, stale.at);
+        found.push(Violation::new(13, what, &[&id]));
+    }
+}
+
+fn check_start(witness: &Witness<'_>, dialled: &Dialled) -> Result<(), String> {
+    let after = |order: &Order<_>| order.told.is_some_and(|told| dialled.started > told.after(HOP_MS));
+    if witness.story.cancels.iter().any(|order| order.what == dialled.lease.delivery && after(order)) {
+        return Err("started after its cancel was acknowledged".into());
+    }
+    let erased = |order: &&Order<_>| order.what == dialled.request;
+    let erasures = witness.story.erasures.iter().filter(erased);
+    if erasures.filter_map(|order| order.told).any(|told| dialled.started > told.after(HOP_MS)) {
+        return Err("started after its request was erased".into());
+    }
+    let setting = &witness.cast.destinations[dialled.destination].setting;
+    // What was acknowledged in the same millisecond may have been acknowledged after the start.
+    let mut possible = setting.possible(dialled.started.before(1), dialled.started).flatten();
+    let may_go = possible.any(|setting| {
+        !setting.paused
+            && setting.kind == DestinationKind::Http
+            && places(&setting.url) == places(&dialled.url)
+    });
+    if !may_go {
+        return Err(format!(
+            "started at {} although its destination is paused, deleted or elsewhere",
+            dialled.url
+        ));
+    }
+    let Some(known) = witness.story.requests.iter().find(|known| known.id == dialled.request) else {
+        return Ok(());
+    };
+    let claimed = witness.clocks.least_wall(dialled.started.before(LANE_MS), dialled.started);
+    if claimed >= witness.expires_at(known) {
+        return Err("started after its request expired".into());
+    }
+    Ok(())
+}

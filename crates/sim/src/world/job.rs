@@ -1,0 +1,215 @@
+//! What waits for the writer: each job is one caller's share of a commit.
+
+use restante_core::Timestamp;
+use restante_core::endpoint::Destination as Setting;
+use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, SourceId, Tail, WorkspaceId};
+use restante_store::record::{BulkRetryJob, BulkRetryState, Draft, Kind};
+use restante_store::sqlite::Fault;
+use restante_store::sqlite::engine::Engine;
+use restante_store::{
+    Accepted, BulkRetry, Cancelled, Claimed, Created, Finished, Grant, Incoming, Lease, Replayed, Retried,
+    Settled, Updated,
+};
+
+use crate::story::Story;
+
+/// Deliveries claimed at once.
+const CLAIM_MAX: usize = 512;
+/// Requests erased, or deliveries created, in one transaction: few, so that crashes come in between.
+const UPKEEP_MAX: usize = 5;
+
+/// See the module. Places are those in the story or the cast.
+#[derive(Clone, Debug)]
+pub(super) enum Job {
+    Accept {
+        publish: usize,
+        token: String,
+        now: Timestamp,
+        tail: Tail,
+    },
+    Claim {
+        now: Timestamp,
+    },
+    Settle {
+        finished: Box<Finished>,
+        dialled: usize,
+    },
+    Release {
+        leases: Vec<Lease>,
+        now: Timestamp,
+    },
+    Cancel {
+        order: usize,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    },
+    Retry {
+        retry: usize,
+        workspace: WorkspaceId,
+        delivery: DeliveryId,
+        now: Timestamp,
+    },
+    Replay {
+        known: usize,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+        tail: Tail,
+    },
+    Erase {
+        order: usize,
+        workspace: WorkspaceId,
+        request: RequestId,
+        now: Timestamp,
+    },
+    Change {
+        destination: usize,
+        entry: usize,
+        at: Owned<DestinationId>,
+        setting: Box<Setting>,
+        now: Timestamp,
+    },
+    Delete {
+        destination: usize,
+        entry: usize,
+        at: Owned<DestinationId>,
+        now: Timestamp,
+    },
+    DeleteSource {
+        entries: Vec<(usize, usize)>,
+        at: Owned<SourceId>,
+        now: Timestamp,
+    },
+    Create {
+        destination: usize,
+        entry: usize,
+        at: Owned<SourceId>,
+        setting: Box<Setting>,
+        tail: Tail,
+        now: Timestamp,
+    },
+    Grant {
+        workspace: WorkspaceId,
+        grant: Grant,
+        now: Timestamp,
+    },
+    StartBulk {
+        at: Owned<DestinationId>,
+        bulk: BulkRetry,
+        tail: Tail,
+        now: Timestamp,
+    },
+    Bulk {
+        id: ReplayId,
+        now: Timestamp,
+    },
+    Prune {
+        now: Timestamp,
+    },
+}
+
+/// A record's id and its workspace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owned<I> {
+    pub(super) workspace: WorkspaceId,
+    pub(super) id: I,
+}
+
+/// What a job's caller is told after the commit.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Accepted(Accepted),
+    Claimed(Claimed),
+    Settled(Settled),
+    Cancelled(Cancelled),
+    Retried(Retried),
+    Replayed(Replayed),
+    /// Whether it was there and is done.
+    Done(bool),
+    Created(Created),
+    /// Whether more is left.
+    More(bool),
+}
+
+impl Job {
+    /// Does its share of the running transaction.
+    pub(super) fn run(&self, engine: &mut Engine, story: &Story) -> Result<Answer, Fault> {
+        Ok(match self {
+            Self::Accept { publish, token, now, tail } => {
+                let received = story.publishes[*publish].received.clone();
+                let incoming = Incoming { token: token.clone(), received, now: *now, tail: *tail };
+                Answer::Accepted(engine.accept(incoming)?)
+            }
+            Self::Claim { now } => Answer::Claimed(engine.claim(*now, CLAIM_MAX)?),
+            Self::Settle { finished, .. } => Answer::Settled(engine.settle(finished)?),
+            Self::Release { leases, now } => {
+                engine.release(leases, *now)?;
+                Answer::Done(true)
+            }
+            Self::Cancel { workspace, delivery, now, .. } => {
+                Answer::Cancelled(engine.cancel(*workspace, *delivery, *now)?)
+            }
+            Self::Retry { workspace, delivery, now, .. } => {
+                Answer::Retried(engine.retry(*workspace, *delivery, *now)?)
+            }
+            Self::Replay { workspace, request, now, tail, .. } => {
+                Answer::Replayed(engine.replay(*workspace, *request, *now, *tail)?)
+            }
+            Self::Erase { workspace, request, now, .. } => {
+                Answer::Done(engine.erase(*workspace, *request, *now)?)
+            }
+            Self::Change { at, setting, now, .. } => change(engine, *at, setting, *now)?,
+            Self::Delete { at, now, .. } => {
+                Answer::Done(engine.delete(Kind::Destination, at.workspace, at.id.uuid(), *now)?)
+            }
+            Self::DeleteSource { at, now, .. } => {
+                Answer::Done(engine.delete(Kind::Source, at.workspace, at.id.uuid(), *now)?)
+            }
+            Self::Create { at, setting, tail, now, .. } => {
+                let draft = draft(Kind::Destination, at.workspace, at.id.uuid(), json(setting), *tail);
+                Answer::Created(engine.create(&draft, *now)?)
+            }
+            Self::Grant { workspace, grant, now } => {
+                engine.grant(*workspace, *grant, "simulated".into(), *now)?;
+                Answer::Done(true)
+            }
+            Self::StartBulk { at, bulk, tail, now } => {
+                let job = BulkRetryJob {
+                    bulk: bulk.clone(),
+                    cursor: 0,
+                    end: i64::MAX,
+                    total: 0,
+                    created: 0,
+                    state: BulkRetryState::Running,
+                };
+                let draft = draft(Kind::BulkRetry, at.workspace, at.id.uuid(), json(&job), *tail);
+                Answer::Created(engine.create(&draft, *now)?)
+            }
+            Self::Bulk { id, now } => Answer::More(engine.advance_bulk_retry(*id, *now, UPKEEP_MAX)?),
+            Self::Prune { now } => Answer::More(engine.prune(*now, UPKEEP_MAX)?),
+        })
+    }
+}
+
+fn change(
+    engine: &mut Engine,
+    at: Owned<DestinationId>,
+    setting: &Setting,
+    now: Timestamp,
+) -> Result<Answer, Fault> {
+    let Some(mut raw) = engine.record(Kind::Destination, at.workspace, at.id.uuid())? else {
+        return Ok(Answer::Done(false));
+    };
+    raw.body = json(setting);
+    let updated = engine.update(Kind::Destination, &raw, now)?;
+    Ok(Answer::Done(matches!(updated, Updated::Done(_))))
+}
+
+fn draft(kind: Kind, workspace: WorkspaceId, parent: u128, body: String, tail: Tail) -> Draft {
+    Draft { kind, workspace: Some(workspace), parent: Some(parent), name: None, lookup: None, body, tail }
+}
+
+pub(super) fn json<T: serde::Serialize>(body: &T) -> String {
+    serde_json::to_string(body).expect("records can be written as JSON")
+}

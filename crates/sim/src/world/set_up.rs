@@ -1,0 +1,125 @@
+//! The beginning: a node, a cast, and all that will happen by itself.
+
+use restante_core::endpoint::Source as SourceSetting;
+use restante_core::id::{Id, Tail};
+use restante_store::record::{Draft, Kind, Workspace};
+use restante_store::{Created, Grant};
+
+use super::job::json;
+use super::node::Node;
+use super::{Event, World};
+use crate::cast::{Destination, Source, draw_setting};
+use crate::in_force::InForce;
+use crate::random::Random;
+use crate::timeline::Moment;
+
+impl World {
+    pub(super) fn set_up(&mut self) {
+        self.node = Some(Node::open(self.directory.path(), self.plan.in_flight_max));
+        let mut random = Random::keyed(&[self.seed, 7]);
+        for number in 0..self.plan.workspaces {
+            self.make_workspace(number, &mut random);
+        }
+        for number in 0..self.plan.sources {
+            self.make_source(number, &mut random);
+        }
+        for number in 0..self.plan.destinations {
+            self.make_destination(number, &mut random);
+        }
+        if let Some(node) = &mut self.node {
+            node.attach();
+        }
+        let publishes = self.plan_publishes();
+        let mut random = Random::keyed(&[self.seed, 8]);
+        let plan = self.plan.clone();
+        let counts = [plan.people, plan.crashes, plan.stops, plan.jumps];
+        let kinds: [fn() -> Event; 4] = [|| Event::Act, || Event::Crash, || Event::Stop, || Event::Jump];
+        for (count, kind) in counts.into_iter().zip(kinds) {
+            for at in plan.times(&mut random, count, &publishes) {
+                self.timeline.plan(at, kind());
+            }
+        }
+        self.timeline.plan(Moment(plan.busy_ms), Event::Heal);
+        self.claim_now();
+        self.prune();
+    }
+
+    fn make(&mut self, draft: &Draft) -> u128 {
+        let now = self.wall();
+        let node = self.node.as_mut().expect("the first node is there");
+        let created = node.engine.transaction(|engine| engine.create(draft, now)).expect("creation works");
+        match created {
+            Created::Done(raw) => raw.uuid,
+            other @ (Created::NameTaken | Created::ParentGone | Created::TooMany) => panic!("{other:?}"),
+        }
+    }
+
+    fn make_workspace(&mut self, number: usize, random: &mut Random) {
+        let body = json(&Workspace::new(format!("w{number}"), Vec::new()));
+        let tail = Tail::from_bits(random.draw());
+        let id = self.make(&Draft {
+            kind: Kind::Workspace,
+            workspace: None,
+            parent: None,
+            name: None,
+            lookup: None,
+            body,
+            tail,
+        });
+        self.cast.workspaces.push(Id::from_uuid(id));
+        if !self.plan.calm && random.chance(15) {
+            let (workspace, now) = (Id::from_uuid(id), self.wall());
+            let grant = Grant::Delta(random.between(5..=40).cast_signed());
+            let node = self.node.as_mut().expect("the first node is there");
+            let granted =
+                node.engine.transaction(|engine| engine.grant(workspace, grant, String::new(), now));
+            granted.expect("grants work");
+        }
+    }
+
+    fn make_source(&mut self, number: usize, random: &mut Random) {
+        let workspace = number % self.cast.workspaces.len();
+        let setting = SourceSetting {
+            name: format!("s{number}"),
+            token: format!("tok_{:016x}", random.draw()),
+            response: None,
+            deliver_pending_on_connect: true,
+            retention_days: random.pick(&[1, 30, 365, 365]),
+        };
+        let id = self.make(&Draft {
+            kind: Kind::Source,
+            workspace: Some(self.cast.workspaces[workspace]),
+            parent: None,
+            name: Some(setting.name.clone()),
+            lookup: Some(setting.token.clone()),
+            body: json(&setting),
+            tail: Tail::from_bits(random.draw()),
+        });
+        self.cast.sources.push(Source {
+            workspace,
+            id: Id::from_uuid(id),
+            token: setting.token,
+            retention_days: setting.retention_days,
+            deletion_asked: None,
+        });
+    }
+
+    fn make_destination(&mut self, number: usize, random: &mut Random) {
+        let source = number % self.cast.sources.len();
+        let setting = draw_setting(random, number, number, self.plan.calm);
+        let id = self.make(&Draft {
+            kind: Kind::Destination,
+            workspace: Some(self.cast.workspace_of_source(source)),
+            parent: Some(self.cast.sources[source].id.uuid()),
+            name: None,
+            lookup: None,
+            body: json(&setting),
+            tail: Tail::from_bits(random.draw()),
+        });
+        self.cast.destinations.push(Destination {
+            source,
+            id: Some(Id::from_uuid(id)),
+            setting: InForce::since(self.clocks.now, Some(setting)),
+        });
+    }
+}
