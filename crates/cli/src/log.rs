@@ -3,12 +3,16 @@
 //! A busy server logs one line for each attempt; a system call for each would cost more than the line. What is
 //! gathered is written at the latest after [`WRITE_EVERY`], and before the process ends in an orderly way.
 
+mod json;
+
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+
+pub(crate) use json::JsonLines;
 
 /// How long a line waits at most.
 const WRITE_EVERY: Duration = Duration::from_millis(50);

@@ -18,7 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Serve;
-use crate::log::{self, LogThread};
+use crate::log::{self, JsonLines, LogThread};
 use crate::output::{self, hinted};
 
 /// Exit code of a wrong command line or setting.
@@ -134,7 +134,7 @@ fn start_log(config: &Config) -> anyhow::Result<LogThread> {
         let layer = layer.compact().with_target(false).with_ansi(colours);
         tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     } else {
-        let layer = layer.json().flatten_event(true).with_current_span(false).with_span_list(false);
+        let layer = layer.event_format(JsonLines);
         tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     }
     Ok(thread)

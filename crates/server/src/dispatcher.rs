@@ -17,7 +17,8 @@ use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
 use restante_store::{Dispatch, Finished, Lease, Parcel, Settled, Store, Withdraw};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 
 use crate::channel::ChannelConfig;
 use crate::channel::http::{HttpChannel, SetupFault};
@@ -40,8 +41,6 @@ pub struct Dispatcher {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
-    /// Turns true when attempts on the wire are to be given up.
-    abort: watch::Sender<bool>,
     unsettled: Arc<AtomicUsize>,
     seats: Mutex<Seats>,
 }
@@ -73,7 +72,7 @@ struct Shard {
     done: mpsc::UnboundedSender<Done>,
     /// Results on their way to the store.
     unsettled: Arc<AtomicUsize>,
-    abort: watch::Receiver<bool>,
+    workers: Mutex<JoinSet<()>>,
     /// A lane began to wait for its rate.
     paced: Notify,
 }
@@ -105,7 +104,6 @@ impl Dispatcher {
     ) -> Result<Arc<Self>, SetupFault> {
         let share = IN_FLIGHT_MAX / u32::try_from(handles.len().max(1)).unwrap_or(1);
         let mut shards = Vec::new();
-        let (abort, aborted) = watch::channel(false);
         let unsettled = Arc::new(AtomicUsize::new(0));
         for handle in handles {
             let (done, reports) = mpsc::unbounded_channel();
@@ -118,7 +116,7 @@ impl Dispatcher {
                 metrics: Arc::clone(&metrics),
                 done,
                 unsettled: Arc::clone(&unsettled),
-                abort: aborted.clone(),
+                workers: Mutex::default(),
                 paced: Notify::new(),
             });
             let settler = Settler {
@@ -136,7 +134,6 @@ impl Dispatcher {
             store,
             clock,
             stopping: AtomicBool::new(false),
-            abort,
             unsettled,
             seats: Mutex::default(),
         }))
@@ -179,7 +176,9 @@ impl Dispatcher {
 
     /// Gives up what is on the wire; it is reported as lost.
     pub fn abort(&self) {
-        self.abort.send_replace(true);
+        for shard in &self.shards {
+            shard.workers().abort_all();
+        }
     }
 
     /// Results that the store does not have yet.
@@ -233,6 +232,10 @@ impl Shard {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn workers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take_in(self: &Arc<Self>, parcels: Vec<Parcel>) {
         let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
         let mut lanes = self.lanes();
@@ -255,8 +258,13 @@ impl Shard {
         if paced {
             self.paced.notify_one();
         }
+        if begun.is_empty() {
+            return;
+        }
+        let mut workers = self.workers();
+        while workers.try_join_next().is_some() {}
         for parcel in begun {
-            self.handle.spawn(Arc::clone(self).work(parcel));
+            workers.spawn_on(Arc::clone(self).work(parcel), &self.handle);
         }
     }
 
@@ -339,14 +347,20 @@ impl Turn<'_> {
     /// Makes the attempt and hands its result to the settler. `None`: it may not begin any more, and was given back.
     async fn attempt(mut self) -> Option<Outcome> {
         let parcel = self.parcel.as_ref()?;
+        let clock = &self.shard.clock;
+        if !self.shard.lanes().dial(parcel.lease) {
+            // Withdrawn since its turn came; whoever did that gave the lease back.
+            self.parcel = None;
+            return None;
+        }
         let settings = parcel.endpoint.settings();
-        if settings.gone || settings.destination.holds_back().is_some() {
+        let held_back = settings.gone || settings.destination.holds_back().is_some();
+        if held_back || parcel.expires_at <= clock.now() {
             let lease = parcel.lease;
             self.parcel = None;
             self.shard.give_back(vec![lease]);
             return None;
         }
-        let clock = &self.shard.clock;
         self.started = Some(Started {
             // An attempt never starts before the end of the one before, even if the clock went back.
             at: clock.now().max(parcel.claimed_at),
@@ -355,11 +369,7 @@ impl Turn<'_> {
         });
         let outgoing = attempt::outgoing(parcel, &settings);
         drop(settings);
-        let mut abort = self.shard.abort.clone();
-        let outcome = tokio::select! {
-            outcome = self.shard.channel.send(outgoing, || clock.now()) => outcome,
-            _ = abort.wait_for(|abort| *abort) => Outcome::Lost,
-        };
+        let outcome = self.shard.channel.send(outgoing, || clock.now()).await;
         self.report(outcome.clone());
         Some(outcome)
     }
@@ -386,7 +396,9 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        let Some(endpoint) = self.parcel.as_ref().map(|parcel| parcel.endpoint.id) else { return };
         self.report(Outcome::Lost);
+        self.shard.lanes().finish(endpoint, &Outcome::Lost);
     }
 }
 

@@ -76,6 +76,8 @@ pub struct Parcel {
     pub content: Arc<Content>,
     /// Since when it is leased; never before the end of the attempt before.
     pub claimed_at: Timestamp,
+    /// From then on its request is gone and no attempt may start.
+    pub expires_at: Timestamp,
 }
 
 /// A request's content in memory, counted against the node's bound as long as anybody holds it.

@@ -35,6 +35,8 @@ pub struct Lanes {
     woken_at: Timestamp,
     in_flight: u32,
     in_flight_max: u32,
+    /// Attempts whose turn has come and that have not dialled yet.
+    undialled: HashMap<Lease, DestinationId>,
     /// Leases to be given back.
     expired: Vec<Lease>,
 }
@@ -73,6 +75,7 @@ impl Lanes {
             woken_at: Timestamp::default(),
             in_flight: 0,
             in_flight_max,
+            undialled: HashMap::new(),
             expired: Vec::new(),
         }
     }
@@ -127,8 +130,15 @@ impl Lanes {
         let (parcel, _) = lane.queue.pop_front()?;
         lane.in_flight += 1;
         self.in_flight += 1;
+        self.undialled.insert(parcel.lease, id);
         self.make_ready(id);
         Some(parcel)
+    }
+
+    /// Says that an attempt whose turn came goes on the wire now. `false`: it was withdrawn meanwhile and must not;
+    /// report it to [`Lanes::abandon`].
+    pub fn dial(&mut self, lease: Lease) -> bool {
+        self.undialled.remove(&lease).is_some()
     }
 
     /// Takes note of a finished attempt.
@@ -155,14 +165,21 @@ impl Lanes {
         self.settle_lane(id);
     }
 
-    /// Takes out what waits and has not begun. The leases are to be given back.
+    /// Takes out what has not dialled. The leases are to be given back.
     pub fn withdraw(&mut self, what: Withdraw) -> Vec<Lease> {
         let (id, only) = match what {
             Withdraw::Endpoint(endpoint) => (endpoint, None),
             Withdraw::Delivery { endpoint, delivery } => (endpoint, Some(delivery)),
         };
-        let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
         let mut withdrawn = Vec::new();
+        self.undialled.retain(|lease, endpoint| {
+            let stays = *endpoint != id || only.is_some_and(|delivery| lease.delivery != delivery);
+            if !stays {
+                withdrawn.push(*lease);
+            }
+            stays
+        });
+        let Some(lane) = self.lanes.get_mut(&id) else { return withdrawn };
         lane.queue.retain(|(parcel, _)| {
             let stays = only.is_some_and(|delivery| parcel.lease.delivery != delivery);
             if !stays {
@@ -173,9 +190,10 @@ impl Lanes {
         withdrawn
     }
 
-    /// Takes out all that waits.
+    /// Takes out all that has not dialled.
     pub fn withdraw_all(&mut self) -> Vec<Lease> {
         let mut withdrawn: Vec<Lease> = std::mem::take(&mut self.expired);
+        withdrawn.extend(self.undialled.drain().map(|(lease, _)| lease));
         for lane in self.lanes.values_mut() {
             withdrawn.extend(lane.queue.drain(..).map(|(parcel, _)| parcel.lease));
         }

@@ -81,8 +81,12 @@ impl World {
         let (now, wall) = (self.clocks.now, self.wall());
         let Some(turn) = self.turns.get_mut(&number).filter(|turn| turn.started.is_none()) else { return };
         let settings = turn.parcel.endpoint.settings();
-        if settings.gone || settings.destination.holds_back().is_some() {
-            return self.abandon(number);
+        // The plant sends what no lane has let begin.
+        let withdrawn = self.plant != Some(Plant::SendBeforeCommit)
+            && self.node.as_mut().is_some_and(|node| !node.lanes.dial(turn.parcel.lease));
+        let held_back = settings.gone || settings.destination.holds_back().is_some();
+        if withdrawn || held_back || turn.parcel.expires_at <= wall {
+            return self.abandon(number, withdrawn);
         }
         let received = &turn.parcel.content.received;
         let url = target(&settings.destination.url, &received.path, received.query.as_deref());
@@ -141,11 +145,14 @@ impl World {
     }
 
     /// An attempt that may not begin any more is given back.
-    fn abandon(&mut self, number: u64) {
+    /// `withdrawn`: whoever withdrew it gave its lease back.
+    fn abandon(&mut self, number: u64, withdrawn: bool) {
         let Some(turn) = self.turns.remove(&number) else { return };
         let endpoint = turn.parcel.endpoint.id;
         note!(self, "does not dial {:?}", turn.parcel.lease);
-        self.give_back(vec![turn.parcel.lease]);
+        if !withdrawn {
+            self.give_back(vec![turn.parcel.lease]);
+        }
         if let Some(node) = &mut self.node {
             node.in_flight.entry(endpoint).and_modify(|count| *count -= 1);
             node.lanes.abandon(endpoint);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail, WorkspaceId};
+use restante_core::id::{Id, Key, RequestId, Tail, WorkspaceId};
 use restante_core::message::Received;
 use restante_core::{Delivery, Timestamp};
 use rusqlite::params;
@@ -72,6 +72,9 @@ impl Engine {
                 &received.body[..],
             ])?;
         self.history.add(source, key.value());
+        if let Some(workspace) = workspace_id.filter(|_| self.watched) {
+            self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
+        }
         let content = Arc::new(self.content_bytes.hold(received));
         for (index, endpoint) in (1..).zip(endpoints) {
             let leased = self.may_be_born_leased(endpoint, now);
@@ -84,11 +87,9 @@ impl Engine {
                 retry_of: None,
             })?;
             if leased {
-                self.hand_over(endpoint, Id::new(key.plus(index), tail), 1, id, &content, now);
+                let lease = Lease { delivery: Id::new(key.plus(index), tail), attempt: 1 };
+                self.hand_over(endpoint, lease, id, &content, Times { received_at: now, claimed_at: now });
             }
-        }
-        if let Some(workspace) = workspace_id.filter(|_| self.watched) {
-            self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
         }
         Ok(id)
     }
@@ -128,21 +129,23 @@ impl Engine {
     pub(super) fn hand_over(
         &mut self,
         endpoint: i64,
-        delivery: DeliveryId,
-        attempt: u32,
+        lease: Lease,
         request: RequestId,
         content: &Arc<crate::Content>,
-        now: Timestamp,
+        times: Times,
     ) {
         let Some(entry) = self.config.endpoints.get(&endpoint) else { return };
+        let Ok(source) = self.config.source_of(entry) else { return };
+        let expires_at = times.received_at.millis().saturating_add(source.retention_ms);
         self.staged.parcels.push(Parcel {
-            lease: Lease { delivery, attempt },
+            lease,
             request,
             endpoint: Arc::clone(&entry.endpoint),
             content: Arc::clone(content),
-            claimed_at: now,
+            claimed_at: times.claimed_at,
+            expires_at: Timestamp::from_millis(expires_at),
         });
-        self.tell(endpoint, || Changed::Delivery(delivery));
+        self.tell(endpoint, || Changed::Delivery(lease.delivery));
     }
 
     pub(super) fn can_pay(&self, workspace: i64, price: i64) -> bool {
@@ -239,6 +242,13 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// When a parcel's request came, and since when the parcel is leased.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    pub(super) received_at: Timestamp,
+    pub(super) claimed_at: Timestamp,
 }
 
 /// A delivery to be inserted.

@@ -11,6 +11,7 @@ use restante_core::{Outcome, State, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
+use super::accept::Times;
 use super::agenda::Room;
 use super::codec::{DELIVERY_COLUMNS, DeliveryRow};
 use super::engine::Engine;
@@ -99,7 +100,15 @@ impl Engine {
                 self.count_lease(row.endpoint, row.key, false);
                 let content = Arc::new(self.content_bytes.hold(message.received));
                 let request = RequestId::new(Key::from_value(row.message), tail);
-                self.hand_over(row.endpoint, id, leased.attempts_made, request, &content, start);
+                let lease = Lease { delivery: id, attempt: leased.attempts_made };
+                let received_at = Timestamp::from_millis(message.received_at);
+                self.hand_over(
+                    row.endpoint,
+                    lease,
+                    request,
+                    &content,
+                    Times { received_at, claimed_at: start },
+                );
                 Ok(true)
             }
         }

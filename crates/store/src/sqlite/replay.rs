@@ -8,13 +8,13 @@ use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail, WorkspaceId};
 use rusqlite::{OptionalExtension, params};
 
 use super::Fault;
-use super::accept::{NewDelivery, PRICE};
+use super::accept::{NewDelivery, PRICE, Times};
 use super::claim::{MessageRow, load_message, message_tail};
 use super::codec::{self, DeliveryRow};
 use super::engine::Engine;
 use super::scan;
 use crate::row::ChargeReason;
-use crate::{Cancelled, Changed, Replayed, Retried, Withdraw};
+use crate::{Cancelled, Changed, Lease, Replayed, Retried, Withdraw};
 
 impl Engine {
     /// See [`crate::Store::cancel`].
@@ -83,7 +83,10 @@ impl Engine {
         let id = DeliveryId::new(key, tail);
         if leased && let Some((stored, _)) = load_message(&self.conn, row.message)? {
             let content = Arc::new(self.content_bytes.hold(stored.received));
-            self.hand_over(endpoint, id, 1, RequestId::new(message, tail), &content, now);
+            let received_at = Timestamp::from_millis(stored.received_at);
+            let lease = Lease { delivery: id, attempt: 1 };
+            let times = Times { received_at, claimed_at: now };
+            self.hand_over(endpoint, lease, RequestId::new(message, tail), &content, times);
         } else {
             self.tell(endpoint, || Changed::Delivery(id));
         }
