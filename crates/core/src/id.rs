@@ -15,6 +15,8 @@ use crate::Timestamp;
 const COUNTER_BITS: u32 = 21;
 const TAIL_BITS: u32 = 53;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// Most characters before the underscore.
+const PREFIX_CHARS_MAX: usize = 7;
 /// Characters behind the underscore.
 const TEXT_CHARS: usize = 26;
 
@@ -190,12 +192,16 @@ impl<K: Kind> Id<K> {
 
 impl<K: Kind> fmt::Display for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0u8; TEXT_CHARS];
-        for (place, char) in text.iter_mut().rev().enumerate() {
+        // Written at once: ids are written more often than anything else.
+        let mut text = [0u8; PREFIX_CHARS_MAX + 1 + TEXT_CHARS];
+        let prefix = K::PREFIX.as_bytes();
+        text[..prefix.len()].copy_from_slice(prefix);
+        text[prefix.len()] = b'_';
+        let end = prefix.len() + 1 + TEXT_CHARS;
+        for (place, char) in text[prefix.len() + 1..end].iter_mut().rev().enumerate() {
             *char = ALPHABET[(self.uuid >> (5 * place)) as usize & 31];
         }
-        let text = std::str::from_utf8(&text).map_err(|_| fmt::Error)?;
-        write!(f, "{}_{text}", K::PREFIX)
+        f.write_str(std::str::from_utf8(&text[..end]).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -30,6 +30,10 @@ pub(crate) use remote::{NotANetwork, TrustedProxies};
 /// For the whole body to arrive.
 const BODY_TIME: Duration = Duration::from_secs(25);
 
+/// By how much an answer is held back whose deliveries did not fit into memory although their lanes work well. It
+/// slows down who sends faster than can be delivered, and nobody else.
+const CROWDED_PAUSE: Duration = Duration::from_millis(10);
+
 /// The door for webhooks.
 pub(crate) struct Ingress {
     store: Arc<dyn Store>,
@@ -90,8 +94,11 @@ impl Ingress {
             tail: Tail::from_bits(self.clock.draw()),
         };
         match self.store.accept(incoming).await {
-            Ok(Accepted::Fresh { id, answer }) => {
+            Ok(Accepted::Fresh { id, answer, crowded }) => {
                 self.metrics.accepted(self.clock.monotonic().saturating_sub(arrived));
+                if crowded {
+                    tokio::time::sleep(CROWDED_PAUSE).await;
+                }
                 acknowledge(id, answer.as_deref())
             }
             Ok(Accepted::UnknownSource) => self.unknown_token(),

@@ -53,7 +53,10 @@ pub struct Incoming {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Accepted {
     /// Stored durably, with one delivery for each destination.
-    Fresh { id: RequestId, answer: Option<Arc<Answer>> },
+    ///
+    /// `crowded`: a lane that works well has more to do than the node holds in memory. Whoever sent this should be
+    /// answered a little later, or the rest goes by way of the table, which costs everybody.
+    Fresh { id: RequestId, answer: Option<Arc<Answer>>, crowded: bool },
     /// No living source has this token. Nothing was stored.
     UnknownSource,
     /// The workspace's balance does not cover it. Nothing was stored.

@@ -8,7 +8,7 @@ use restante_core::{Delivery, Timestamp};
 use rusqlite::params;
 
 use super::Fault;
-use super::codec::{PENDING, SENDING};
+use super::codec::{DeliveryRow, PENDING, SENDING};
 use super::engine::Engine;
 use crate::row::ChargeReason;
 use crate::{Accepted, Change, Changed, Grant, Incoming, Lease, Parcel};
@@ -32,9 +32,11 @@ impl Engine {
             return Ok(Accepted::CreditsExhausted);
         }
         let now = incoming.now;
+        self.overflowed = false;
         let id = self.store_message(source, incoming.received, now, incoming.tail, None)?;
         self.charge(workspace, PRICE, ChargeReason::Request, now, incoming.tail, || id.to_string())?;
-        Ok(Accepted::Fresh { id, answer })
+        let crowded = std::mem::take(&mut self.overflowed);
+        Ok(Accepted::Fresh { id, answer, crowded })
     }
 
     /// Stores a message of a living source with a delivery for each of its destinations.
@@ -118,8 +120,20 @@ impl Engine {
             ])?;
         self.history.add(new.endpoint, new.key.value());
         if new.leased {
-            self.count_lease(new.endpoint, new.key.value(), true);
+            self.count_lease(DeliveryRow {
+                key: new.key.value(),
+                message: new.message.value(),
+                endpoint: new.endpoint,
+                life,
+                claimed: false,
+                started_at: Some(new.now.millis()),
+                endpoint_version: version,
+                status: None,
+                created_at: new.retry_of.map(|_| new.now.millis()),
+                retry_of: new.retry_of,
+            });
         } else {
+            self.overflowed |= self.flows(new.endpoint);
             self.plan(new.endpoint, new.now.millis());
         }
         Ok(())

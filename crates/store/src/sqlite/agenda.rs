@@ -9,6 +9,7 @@ use restante_core::Timestamp;
 
 use super::Fault;
 use super::codec::DeliveryRow;
+use super::config::EndpointEntry;
 use super::engine::Engine;
 
 /// Most deliveries leased at once, over all lanes.
@@ -22,6 +23,9 @@ const LANE_SHARE: u32 = 8;
 const DUE_SHARE: u32 = 4;
 /// When a lane that the node has no room for is looked at again. Content leaves memory without telling.
 const SQUEEZED_PAUSE_MS: i64 = 100;
+
+/// A lane that the dispatcher wants so many leases for has shown that it can use them.
+const FLOWING_LEASES: u32 = 256;
 
 /// How many more deliveries of an endpoint may be leased now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +51,7 @@ impl Engine {
         if wanted == 0 {
             return Room::Full;
         }
-        let free = LEASES_MAX.saturating_sub(self.leased);
+        let free = LEASES_MAX.saturating_sub(self.leased());
         if free == 0 || self.content_bytes.get() >= CONTENT_BYTES_MAX {
             return Room::Squeezed;
         }
@@ -66,26 +70,44 @@ impl Engine {
         entry.next_due > now.millis() || room > entry.endpoint.leases_max().div_ceil(DUE_SHARE)
     }
 
-    /// Counts a new lease.
-    pub(super) fn count_lease(&mut self, endpoint: i64, key: i64, born: bool) {
-        self.leased += 1;
-        if let Some(entry) = self.config.endpoints.get_mut(&endpoint) {
+    /// Whether a lane is busy and works well: the dispatcher lets it hold many leases.
+    pub(super) fn flows(&self, endpoint: i64) -> bool {
+        let open = |entry: &EndpointEntry| {
+            entry.gone.is_none() && entry.settings.destination.holds_back().is_none()
+        };
+        self.is_attached()
+            && self
+                .config
+                .endpoints
+                .get(&endpoint)
+                .is_some_and(|entry| open(entry) && entry.endpoint.leases_max() >= FLOWING_LEASES)
+    }
+
+    /// Counts a new lease. `row` is as it was written.
+    pub(super) fn count_lease(&mut self, row: DeliveryRow) {
+        if let Some(entry) = self.config.endpoints.get_mut(&row.endpoint) {
             entry.leased += 1;
         }
-        if born {
-            self.born.insert(key);
+        if !row.claimed {
+            self.born.insert(row.key);
         }
+        self.leases.insert(row.key, row);
     }
 
     /// Counts a lease that ended, whatever the way.
     pub(super) fn end_lease(&mut self, row: &DeliveryRow) {
-        self.leased = self.leased.saturating_sub(1);
+        self.leases.remove(&row.key);
         self.born.remove(&row.key);
         let Some(entry) = self.config.endpoints.get_mut(&row.endpoint) else { return };
         entry.leased = entry.leased.saturating_sub(1);
         if entry.next_due != i64::MAX && entry.listed_at.is_none() {
             self.relist(row.endpoint);
         }
+    }
+
+    /// Deliveries leased now.
+    pub(super) fn leased(&self) -> u32 {
+        u32::try_from(self.leases.len()).unwrap_or(u32::MAX)
     }
 
     /// Notes that something of an endpoint is due at `due`.

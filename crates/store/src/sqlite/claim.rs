@@ -97,10 +97,11 @@ impl Engine {
                 row.started_at = Some(start.millis());
                 row.endpoint_version = Some(settings.version);
                 self.write_delivery(&row, &leased)?;
-                self.count_lease(row.endpoint, row.key, false);
+                let attempt = leased.attempts_made;
+                self.count_lease(DeliveryRow { life: leased, ..row.clone() });
                 let content = Arc::new(self.content_bytes.hold(message.received));
                 let request = RequestId::new(Key::from_value(row.message), tail);
-                let lease = Lease { delivery: id, attempt: leased.attempts_made };
+                let lease = Lease { delivery: id, attempt };
                 let received_at = Timestamp::from_millis(message.received_at);
                 self.hand_over(
                     row.endpoint,
@@ -120,7 +121,7 @@ impl Engine {
     /// What SQLite says; the transaction must be rolled back.
     pub fn release(&mut self, leases: &[Lease], now: Timestamp) -> Result<(), Fault> {
         for lease in leases {
-            let Some(mut row) = self.leased_row(*lease)? else { continue };
+            let Some(mut row) = self.leased_row(*lease) else { continue };
             let gone = self.endpoint(row.endpoint)?.gone;
             let settings = Arc::clone(&self.endpoint(row.endpoint)?.settings);
             let terms = Terms { schedule: &settings.destination.schedule, gone };
@@ -163,9 +164,10 @@ impl Engine {
     }
 
     /// The row of a lease that still holds.
-    pub(super) fn leased_row(&self, lease: Lease) -> Result<Option<DeliveryRow>, Fault> {
-        let row = self.delivery_row(lease.delivery.key().value())?;
-        Ok(row.filter(|row| row.life.state == State::Sending && row.life.attempts_made == lease.attempt))
+    pub(super) fn leased_row(&self, lease: Lease) -> Option<DeliveryRow> {
+        let row = self.leases.get(&lease.delivery.key().value())?;
+        debug_assert_eq!(row.life.state, State::Sending);
+        (row.life.attempts_made == lease.attempt).then(|| row.clone())
     }
 
     pub(super) fn endpoint(&self, row: i64) -> Result<&super::config::EndpointEntry, Fault> {

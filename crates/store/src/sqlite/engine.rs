@@ -34,8 +34,11 @@ pub struct Engine {
     pub(super) crowded: BTreeSet<i64>,
     /// Deleted endpoints that may still have pending rows.
     pub(super) unswept: BTreeSet<i64>,
-    pub(super) leased: u32,
+    /// The rows of deliveries leased now: what settles next need not be read.
+    pub(super) leases: HashMap<i64, DeliveryRow>,
     pub(super) staged: Staged,
+    /// Whether a delivery made since this was last reset found its lane full of work that flows.
+    pub(super) overflowed: bool,
     /// Whether somebody listens to changes.
     pub(super) watched: bool,
     /// The due time the dispatcher was last told.
@@ -95,8 +98,9 @@ impl Engine {
             agenda: BTreeSet::new(),
             crowded: BTreeSet::new(),
             unswept: BTreeSet::new(),
-            leased: 0,
+            leases: HashMap::new(),
             staged: Staged::default(),
+            overflowed: false,
             watched: false,
             announced: i64::MAX,
             claimed_at: 0,
@@ -131,9 +135,9 @@ impl Engine {
         self.crowded.clear();
         self.unswept.clear();
         self.born.clear();
-        self.leased = 0;
+        self.leases.clear();
         for row in self.leased_rows(usize::MAX)? {
-            self.count_lease(row.endpoint, row.key, !row.claimed);
+            self.count_lease(row);
         }
         let endpoints: Vec<i64> = self.config.endpoints.keys().copied().collect();
         for endpoint in endpoints {
@@ -267,7 +271,7 @@ impl Engine {
     /// Numbers for metrics and health.
     pub fn vitals(&self) -> Vitals {
         Vitals {
-            leased: self.leased.into(),
+            leased: self.leased().into(),
             content_bytes: self.content_bytes.get(),
             oldest_due: self.agenda.first().map(|(due, _)| Timestamp::from_millis(*due)),
             wal_bytes: 0,
@@ -298,7 +302,10 @@ impl Engine {
     }
 
     /// Writes what rules made of a delivery, with the running attempt's columns of `row`.
-    pub(super) fn write_delivery(&self, row: &DeliveryRow, life: &Delivery) -> Result<(), Fault> {
+    pub(super) fn write_delivery(&mut self, row: &DeliveryRow, life: &Delivery) -> Result<(), Fault> {
+        if let Some(leased) = self.leases.get_mut(&row.key) {
+            leased.life = life.clone();
+        }
         self.conn
             .prepare_cached(
                 "UPDATE delivery SET state = ?2, claimed = ?3, cancel_requested = ?4, made = ?5, used = ?6, lost = ?7, \

@@ -18,7 +18,7 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn settle(&mut self, finished: &Finished) -> Result<Settled, Fault> {
-        let Some(mut row) = self.leased_row(finished.lease)? else { return Ok(Settled::LeaseLost) };
+        let Some(mut row) = self.leased_row(finished.lease) else { return Ok(Settled::LeaseLost) };
         let mut attempt = in_order(&finished.attempt, row.life.ended_at);
         let expired = self.is_expired(&row, attempt.ended_at)?;
         if expired {

@@ -214,7 +214,7 @@ impl Memory {
     fn of(engine: &Engine) -> Self {
         let config = &engine.config;
         Self {
-            leased: engine.leased,
+            leased: engine.leased(),
             agenda: engine.agenda.clone(),
             crowded: engine.crowded.clone(),
             unswept: engine.unswept.clone(),

@@ -121,10 +121,10 @@ impl Run {
             Op::Crash => self.crash(),
             Op::Fails(op) => {
                 self.fails = true;
-                let before = self.rig.engine.leased;
+                let before = self.rig.engine.leased();
                 self.apply(*op);
                 self.fails = false;
-                assert_eq!(self.rig.engine.leased, before);
+                assert_eq!(self.rig.engine.leased(), before);
             }
             Op::Clock(millis) => self.rig.now = Timestamp::from_millis(self.rig.now.millis() + millis),
         }
@@ -191,7 +191,7 @@ impl Run {
         self.rig.crash();
         let (now, dead) = (self.rig.now, std::mem::take(&mut self.held));
         while self.rig.run(|engine| engine.take_over(now, 3)) > 0 {}
-        assert_eq!(self.rig.engine.leased, 0);
+        assert_eq!(self.rig.engine.leased(), 0);
         for parcel in dead {
             let report = finished(&parcel, Outcome::of_status(200, None), now);
             assert_eq!(self.rig.run(|engine| engine.settle(&report)), Settled::LeaseLost);
@@ -218,7 +218,7 @@ impl Run {
         let engine = &self.rig.engine;
         let rows = rows(&self.rig);
         let sending: Vec<_> = rows.values().filter(|row| row.life.state == State::Sending).collect();
-        assert_eq!(engine.leased as usize, sending.len(), "leases are counted");
+        assert_eq!(engine.leased() as usize, sending.len(), "leases are counted");
         let held: HashSet<i64> = self.held.iter().map(|it| it.lease.delivery.key().value()).collect();
         for row in &sending {
             assert!(held.contains(&row.key), "a lease that nobody holds");
