@@ -7,7 +7,6 @@ pub mod lanes;
 
 mod attempt;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use restante_core::id::DestinationId;
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
 use restante_store::{Dispatch, Finished, Lease, Parcel, Settled, Store, Withdraw};
+use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -48,7 +48,7 @@ pub struct Dispatcher {
 /// Which thread each lane is on: dealt out in turn as lanes turn up, so that a few busy ones are spread evenly.
 #[derive(Default)]
 struct Seats {
-    taken: HashMap<DestinationId, usize>,
+    taken: FxHashMap<DestinationId, usize>,
     next: usize,
 }
 

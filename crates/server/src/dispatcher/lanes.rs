@@ -2,7 +2,7 @@
 //!
 //! Plain data without clock, lock or task. The dispatcher puts a mutex around it; the simulator drives it directly.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use restante_core::limits::LEASE_MARGIN;
 use restante_core::pacing::{InFlightLimit, Rate};
 use restante_core::{Outcome, Timestamp};
 use restante_store::{Endpoint, Lease, Parcel, Withdraw};
+use rustc_hash::FxHashMap;
 
 /// A lane may have one of so many free slots of the node: however many lanes hang, the others find slots.
 const LANE_SHARE: u32 = 8;
@@ -19,16 +20,16 @@ const WAIT_MAX: Duration = LEASE_MARGIN.saturating_sub(Duration::from_secs(2));
 /// Leases a lane may hold beyond what it has in flight, before it has shown what it can use.
 const AHEAD_START: u32 = 32;
 /// The most leases ahead of a lane that works well.
-const AHEAD_MAX: u32 = 512;
+const AHEAD_MAX: u32 = 256;
 
 /// All lanes of one runtime thread.
 #[derive(Debug)]
 pub struct Lanes {
-    lanes: HashMap<DestinationId, Lane>,
+    lanes: FxHashMap<DestinationId, Lane>,
     /// Workspaces that have ready lanes, in the order of their turns.
     turns: VecDeque<WorkspaceId>,
     /// The ready lanes of each, in the order of theirs.
-    ready: HashMap<WorkspaceId, VecDeque<DestinationId>>,
+    ready: FxHashMap<WorkspaceId, VecDeque<DestinationId>>,
     /// Lanes that wait for their rate: (until when, which).
     paced: BTreeSet<(Timestamp, DestinationId)>,
     /// When it was last looked whose time has come.
@@ -36,7 +37,7 @@ pub struct Lanes {
     in_flight: u32,
     in_flight_max: u32,
     /// Attempts whose turn has come and that have not dialled yet.
-    undialled: HashMap<Lease, DestinationId>,
+    undialled: FxHashMap<Lease, DestinationId>,
     /// Leases to be given back.
     expired: Vec<Lease>,
 }
@@ -68,14 +69,14 @@ impl Lanes {
     /// `in_flight_max`: attempts in flight over all lanes.
     pub fn new(in_flight_max: u32) -> Self {
         Self {
-            lanes: HashMap::new(),
+            lanes: FxHashMap::default(),
             turns: VecDeque::new(),
-            ready: HashMap::new(),
+            ready: FxHashMap::default(),
             paced: BTreeSet::new(),
             woken_at: Timestamp::default(),
             in_flight: 0,
             in_flight_max,
-            undialled: HashMap::new(),
+            undialled: FxHashMap::default(),
             expired: Vec::new(),
         }
     }

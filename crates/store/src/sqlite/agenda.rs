@@ -15,7 +15,7 @@ use super::engine::Engine;
 /// Most deliveries leased at once, over all lanes.
 const LEASES_MAX: u32 = 16_384;
 /// Most bytes of content in memory for leased deliveries.
-const CONTENT_BYTES_MAX: u64 = 48 * 1024 * 1024;
+const CONTENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// A lane may hold one of so many free leases: however many lanes are stuck, the others find room.
 const LANE_SHARE: u32 = 8;
 /// While a lane has due work in the table, one of so many of its leases is kept for that: who comes now must not
@@ -25,7 +25,7 @@ const DUE_SHARE: u32 = 4;
 const SQUEEZED_PAUSE_MS: i64 = 100;
 
 /// A lane that the dispatcher wants so many leases for has shown that it can use them.
-const FLOWING_LEASES: u32 = 256;
+const FLOWING_LEASES: u32 = 192;
 
 /// How many more deliveries of an endpoint may be leased now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,9 +72,8 @@ impl Engine {
 
     /// Whether a lane is busy and works well: the dispatcher lets it hold many leases.
     pub(super) fn flows(&self, endpoint: i64) -> bool {
-        let open = |entry: &EndpointEntry| {
-            entry.gone.is_none() && entry.settings.destination.holds_back().is_none()
-        };
+        let open =
+            |entry: &EndpointEntry| entry.gone.is_none() && entry.settings.destination.holds_back().is_none();
         self.is_attached()
             && self
                 .config

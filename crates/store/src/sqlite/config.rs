@@ -1,6 +1,5 @@
 //! The configuration in memory, and how it is read from records.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use restante_core::Timestamp;
@@ -8,6 +7,7 @@ use restante_core::delivery::CancelReason;
 use restante_core::endpoint::{Answer, Destination, Source};
 use restante_core::id::{DestinationId, SourceId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 
 use super::Fault;
@@ -17,11 +17,11 @@ use crate::record::{Kind, Raw};
 /// What the writer needs to know of the configuration for each message. Rows are those of `record`.
 #[derive(Debug, Default)]
 pub(super) struct Config {
-    pub(super) workspaces: HashMap<i64, WorkspaceEntry>,
-    pub(super) sources: HashMap<i64, SourceEntry>,
+    pub(super) workspaces: FxHashMap<i64, WorkspaceEntry>,
+    pub(super) sources: FxHashMap<i64, SourceEntry>,
     /// Tokens of living sources.
-    pub(super) tokens: HashMap<String, i64>,
-    pub(super) endpoints: HashMap<i64, EndpointEntry>,
+    pub(super) tokens: FxHashMap<String, i64>,
+    pub(super) endpoints: FxHashMap<i64, EndpointEntry>,
 }
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! The engine is plain synchronous code. The writer thread drives it in a server, the simulator drives it directly.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use restante_core::id::{Key, KeyMaker};
 use restante_core::{Delivery, State, Timestamp};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
+use rustc_hash::FxHashMap;
 
 use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, state_code};
 use super::config::Config;
@@ -35,7 +36,7 @@ pub struct Engine {
     /// Deleted endpoints that may still have pending rows.
     pub(super) unswept: BTreeSet<i64>,
     /// The rows of deliveries leased now: what settles next need not be read.
-    pub(super) leases: HashMap<i64, DeliveryRow>,
+    pub(super) leases: FxHashMap<i64, DeliveryRow>,
     pub(super) staged: Staged,
     /// Whether a delivery made since this was last reset found its lane full of work that flows.
     pub(super) overflowed: bool,
@@ -51,7 +52,7 @@ pub struct Engine {
     /// about leases that last a millisecond.
     pub(super) born: BTreeSet<i64>,
     /// Deliveries that were leased when the database was opened, each with its running attempt's number.
-    pub(super) orphans: HashMap<i64, u32>,
+    pub(super) orphans: FxHashMap<i64, u32>,
     dispatch: Option<Arc<dyn Dispatch>>,
     commits_since_floor: u32,
     /// The highest key handed out.
@@ -98,14 +99,14 @@ impl Engine {
             agenda: BTreeSet::new(),
             crowded: BTreeSet::new(),
             unswept: BTreeSet::new(),
-            leases: HashMap::new(),
+            leases: FxHashMap::default(),
             staged: Staged::default(),
             overflowed: false,
             watched: false,
             announced: i64::MAX,
             claimed_at: 0,
             born: BTreeSet::new(),
-            orphans: HashMap::new(),
+            orphans: FxHashMap::default(),
             dispatch: None,
             commits_since_floor: 0,
             last_key: 0,
@@ -366,7 +367,7 @@ impl Engine {
 fn prepare_writer(conn: &Connection) -> Result<(), Fault> {
     conn.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 0; \
-         PRAGMA secure_delete = ON; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;",
+         PRAGMA secure_delete = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;",
     )?;
     // Plans must not depend on bound values, or statements are prepared again as these change.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
