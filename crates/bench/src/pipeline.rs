@@ -28,6 +28,7 @@ use self::machine::Machine;
 use self::rates::Rates;
 use self::scale::{Part, Scale};
 use self::stage::hanging::Hanging;
+use self::stage::hostile::Hostile;
 use self::stage::latency::LatencyFigures;
 use self::stage::memory::Memory;
 use self::stage::start::Start;
@@ -91,6 +92,7 @@ struct Figures {
     memory: Option<Memory>,
     start: Option<Start>,
     hanging: Option<Hanging>,
+    hostile: Option<Hostile>,
     /// Acknowledged deliveries that never arrived, over all parts; null when no part delivers.
     lost: Option<u64>,
 }
@@ -165,6 +167,9 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
     }
     if wanted(Part::Hanging) {
         figures.hanging = Some(stage::hanging::measure(bench).await?);
+    }
+    if wanted(Part::Hostile) {
+        figures.hostile = Some(stage::hostile::measure(bench).await?);
     }
     let lost = [
         figures.rates.lost(),

@@ -349,7 +349,7 @@ fn span(length: Duration) -> String {
     let seconds = length.as_secs();
     match seconds {
         0..60 => format!("{} s", (length.as_secs_f64() * 1000.0).round() / 1000.0),
-        60..3600 if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        60..3600 if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         _ if seconds % 3600 < 60 => format!("{} h", seconds / 3600),
         _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),

@@ -32,7 +32,7 @@ impl Headers {
     }
 
     /// Name and value of each line, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = Line<'_>> {
         let mut rest: &[u8] = &self.0;
         std::iter::from_fn(move || {
             let (line, after) = split_line(rest)?;
@@ -66,7 +66,11 @@ impl<'a> FromIterator<(&'a str, &'a [u8])> for Headers {
     }
 }
 
-fn split_line(block: &[u8]) -> Option<((&str, &[u8]), &[u8])> {
+/// Name and value of a header line.
+type Line<'a> = (&'a str, &'a [u8]);
+
+/// The first line of a block, and what follows it.
+fn split_line(block: &[u8]) -> Option<(Line<'_>, &[u8])> {
     let (name_bytes, rest) = block.split_first_chunk::<2>()?;
     let (name, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*name_bytes)))?;
     let (value_bytes, rest) = rest.split_first_chunk::<4>()?;

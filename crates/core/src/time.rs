@@ -5,7 +5,6 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use ::time::format_description::well_known::Rfc3339;
-use ::time::macros::format_description;
 use ::time::{OffsetDateTime, UtcOffset};
 
 /// Milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
@@ -75,13 +74,30 @@ impl Sub<Duration> for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LAYOUT: &[::time::format_description::BorrowedFormatItem<'static>] =
-            format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
-        let text = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
-            .ok()
-            .and_then(|at| at.format(LAYOUT).ok());
-        // Out of the calendar's range: only a broken clock leads here, and a log line must still be written.
-        f.write_str(text.as_deref().unwrap_or("9999-12-31T23:59:59.999Z"))
+        let at = OffsetDateTime::from_unix_timestamp(self.0.div_euclid(1000)).ok();
+        let Some(at) = at.filter(|at| (0..=9999).contains(&at.year())) else {
+            // Out of the calendar's range: only a broken clock leads here, and a log line must still be written.
+            return f.write_str("9999-12-31T23:59:59.999Z");
+        };
+        // Filled in by hand: every log line and every resource has several.
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let year = at.year().unsigned_abs();
+        put(&mut text[0..4], year);
+        put(&mut text[5..7], u8::from(at.month()).into());
+        put(&mut text[8..10], at.day().into());
+        put(&mut text[11..13], at.hour().into());
+        put(&mut text[14..16], at.minute().into());
+        put(&mut text[17..19], at.second().into());
+        put(&mut text[20..23], self.0.rem_euclid(1000) as u32);
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Writes a number right-aligned over zeros.
+fn put(places: &mut [u8], mut number: u32) {
+    for place in places.iter_mut().rev() {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -105,6 +121,9 @@ mod tests {
     #[test]
     fn times_are_written_in_utc_with_milliseconds() {
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::from_millis(951_827_696_120).to_string(), "2000-02-29T12:34:56.120Z");
+        assert_eq!(Timestamp::from_millis(-1).to_string(), "1969-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
         assert_eq!(Timestamp::from_millis(1_796_080_781_007).to_string(), "2026-11-30T23:19:41.007Z");
     }
 

@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "data",
         help: "The data directory, made when missing. One process at a time may use it.",
         default: "./restante-data",
-        set: |config, text| Ok(config.data = PathBuf::from(text)),
+        set: |config, text| keep(&mut config.data, PathBuf::from(text)),
     },
     Setting {
         name: "public_url",
@@ -91,7 +91,7 @@ pub const SETTINGS: &[Setting] = &[
             if !(url.starts_with("http://") || url.starts_with("https://")) {
                 return Err("must begin with http:// or https://".into());
             }
-            Ok(config.public_url = Some(url.to_owned()))
+            keep(&mut config.public_url, Some(url.to_owned()))
         },
     },
     Setting {
@@ -102,20 +102,20 @@ pub const SETTINGS: &[Setting] = &[
             if !text.starts_with("rst_live_") || text.len() < "rst_live_".len() + 24 {
                 return Err("must be rst_live_ and at least 24 characters".into());
             }
-            Ok(config.admin_key = Some(text.to_owned()))
+            keep(&mut config.admin_key, Some(text.to_owned()))
         },
     },
     Setting {
         name: "owner_email",
         help: "The mail address of the first workspace's owner.",
         default: "none",
-        set: |config, text| Ok(config.owner_email = Some(text.to_owned())),
+        set: |config, text| keep(&mut config.owner_email, Some(text.to_owned())),
     },
     Setting {
         name: "log",
         help: "What is logged: a level (error, warn, info, debug, trace), or target=level pairs with commas between.",
         default: "info",
-        set: |config, text| Ok(config.log = text.to_owned()),
+        set: |config, text| keep(&mut config.log, text.to_owned()),
     },
     Setting {
         name: "allow_private_targets",
@@ -137,7 +137,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "extra_ca_file",
         help: "A PEM file of certificates trusted beside the public roots when sending.",
         default: "none",
-        set: |config, text| Ok(config.extra_ca_file = Some(PathBuf::from(text))),
+        set: |config, text| keep(&mut config.extra_ca_file, Some(PathBuf::from(text))),
     },
     Setting {
         name: "trusted_proxies",
@@ -166,11 +166,16 @@ pub const SETTINGS: &[Setting] = &[
         help: "Runtime threads for doors and deliveries, 1 to 256.",
         default: "one for each core",
         set: |config, text| match text.parse() {
-            Ok(threads @ 1..=256) => Ok(config.threads = threads),
+            Ok(threads @ 1..=256) => keep(&mut config.threads, threads),
             _ => Err("must be 1 to 256".into()),
         },
     },
 ];
+
+fn keep<T>(place: &mut T, value: T) -> Result<(), String> {
+    *place = value;
+    Ok(())
+}
 
 fn parse<T: std::str::FromStr>(text: &str, wanted: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is not {wanted}"))

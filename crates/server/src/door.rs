@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use restante_core::message::Headers;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service;
@@ -29,8 +29,10 @@ use tap::{Head, Heads, Length, Tapped};
 
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 8192;
+/// Connections that may wait to be accepted: when more come at once, their senders try again after seconds.
+const BACKLOG: u32 = 4096;
 /// From the first byte of a head, or the end of the request before, to the end of the head.
-const HEAD_TIME: Duration = Duration::from_secs(20);
+const HEAD_TIME: Duration = Duration::from_secs(15);
 /// For reading and answering a request of the API.
 const API_TIME: Duration = Duration::from_secs(25);
 
@@ -42,6 +44,15 @@ pub(crate) struct Door {
     /// Turns true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) connections: Arc<Semaphore>,
+}
+
+/// Opens the listening socket. Must be called on a runtime.
+pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart must not wait for connections of the process before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?.into_std()
 }
 
 /// How many connections may be open.

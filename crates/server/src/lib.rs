@@ -83,7 +83,7 @@ impl Server {
         handles: &[Handle],
     ) -> Result<Self, StartFault> {
         let listen = |source| StartFault::Listen { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).map_err(listen)?;
+        let listener = door::listen(config.listen).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let public_url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let metrics = Arc::new(Metrics::default());

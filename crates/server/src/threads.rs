@@ -7,6 +7,9 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+/// Threads for reads of the database, for each runtime: further reads wait. Each has a connection with its cache.
+const BLOCKING_THREADS: usize = 8;
+
 /// Runtimes on threads of their own, until dropped.
 pub struct Threads {
     handles: Vec<Handle>,
@@ -21,7 +24,8 @@ impl Threads {
     pub fn start(count: usize) -> io::Result<Self> {
         let mut threads = Self { handles: Vec::new(), stops: Vec::new() };
         for index in 0..count {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let runtime =
+                Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
             threads.handles.push(runtime.handle().clone());
             let (stop, stopped) = oneshot::channel::<()>();
             let thread = std::thread::Builder::new().name(format!("restante-{index}")).spawn(move || {

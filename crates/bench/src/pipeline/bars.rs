@@ -78,6 +78,24 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
             "ms",
         )
         .only_if(hanging.is_some_and(super::Hanging::is_full_size)),
+        at_most(
+            "acknowledgement p99 beside hostile clients",
+            figures.hostile.as_ref().and_then(|hostile| hostile.p99_ratio),
+            2.0,
+            "of that without them",
+        ),
+        at_most(
+            "memory that hostile clients cost",
+            figures.hostile.as_ref().map(|hostile| float(hostile.growth_bytes) / 1e6),
+            20.0,
+            "MB",
+        ),
+        at_most(
+            "hostile clients not closed within 30 s",
+            figures.hostile.as_ref().map(|hostile| float(hostile.not_closed as u64)),
+            0.0,
+            "clients",
+        ),
         at_most("acknowledged and lost", figures.lost.map(float), 0.0, "deliveries"),
     ]
 }
@@ -118,7 +136,7 @@ mod tests {
     #[test]
     fn a_bar_that_was_not_measured_is_neither_met_nor_missed() {
         let bars = judge(&Figures::default());
-        assert_eq!(bars.len(), 12);
+        assert_eq!(bars.len(), 15);
         assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Part {
     Start,
     /// Healthy destinations beside hanging ones.
     Hanging,
+    /// Honest senders beside hostile clients.
+    Hostile,
 }
 
 #[derive(clap::Args)]

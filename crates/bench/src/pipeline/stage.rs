@@ -1,6 +1,7 @@
 //! The parts that are no rate.
 
 pub(super) mod hanging;
+pub(super) mod hostile;
 pub(super) mod latency;
 pub(super) mod memory;
 pub(super) mod start;

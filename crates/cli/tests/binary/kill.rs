@@ -114,7 +114,7 @@ async fn check(server: &Process, sink: &Sink, acknowledged: &HashMap<String, Byt
             retried += usize::from(attempts.len() > 1);
             let Seen { times, delivered, bodies } = sink.seen(path, key);
             assert!(delivered, "{path} never answered 200 to {id}");
-            assert_eq!(bodies, [body.clone()], "{path} saw other bytes");
+            assert_eq!(bodies, std::slice::from_ref(body), "{path} saw other bytes");
             assert!(
                 times <= attempts.len(),
                 "{path} saw {times} requests, recorded are {}: {shown:#}",

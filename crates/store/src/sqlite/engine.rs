@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, state_code};
 use super::config::Config;
 use super::history::{History, key_lead, watermark};
+use super::prune::Wipe;
 use super::{Fault, meta, migrate, set_meta};
 use crate::endpoint::{ContentBytes, Endpoint, Settings};
 use crate::{Change, Changed, Dispatch, Parcel, Vitals, Withdraw};
@@ -38,6 +39,7 @@ pub struct Engine {
     /// The rows of deliveries leased now: what settles next need not be read.
     pub(super) leases: FxHashMap<i64, DeliveryRow>,
     pub(super) staged: Staged,
+    pub(super) wipe: Wipe,
     /// Whether a delivery made since this was last reset found its lane full of work that flows.
     pub(super) overflowed: bool,
     /// Whether somebody listens to changes.
@@ -102,6 +104,7 @@ impl Engine {
             leases: FxHashMap::default(),
             staged: Staged::default(),
             overflowed: false,
+            wipe: Wipe::default(),
             watched: false,
             announced: i64::MAX,
             claimed_at: 0,

@@ -8,6 +8,25 @@ use super::scan::{self, Range};
 
 /// Pairs of the history index written ahead of a prune.
 const FLUSH_PAIRS: usize = 2048;
+/// How often the write-ahead log is emptied when something was erased: the pages that held it are zeroed in the
+/// database, but the log keeps what they were until it is written over.
+const WIPE_EVERY_MS: i64 = 3_600_000;
+
+/// What the write-ahead log may still hold of what was erased.
+#[derive(Debug)]
+pub(super) struct Wipe {
+    /// Something was erased since the log was last emptied, or a crash may have left something.
+    pub(super) wanted: bool,
+    wiped_at: i64,
+    /// The log is to be emptied after this transaction.
+    pub(super) due: bool,
+}
+
+impl Default for Wipe {
+    fn default() -> Self {
+        Self { wanted: true, wiped_at: 0, due: false }
+    }
+}
 
 impl Engine {
     /// Erases up to `most` expired messages and ends as many deliveries of deleted endpoints. Returns whether more
@@ -28,7 +47,24 @@ impl Engine {
             }
             erased += self.prune_source(source, now.millis() - retention_ms, most - erased)?;
         }
-        Ok(erased >= most || unswept || unflushed)
+        let more = erased >= most || unswept || unflushed;
+        if !more && self.wipe.wanted && now.millis() - self.wipe.wiped_at >= WIPE_EVERY_MS {
+            self.wipe.due = true;
+            self.wipe.wiped_at = now.millis();
+        }
+        Ok(more)
+    }
+
+    /// Empties the write-ahead log if that is due. A reader that still needs it puts that off.
+    pub(super) fn wipe_log(&mut self) {
+        if !std::mem::take(&mut self.wipe.due) {
+            return;
+        }
+        match self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)) {
+            Ok(0) => self.wipe.wanted = false,
+            Ok(_) => self.wipe.wiped_at = 0,
+            Err(error) => tracing::warn!(error.message = %error, "the write-ahead log could not be emptied"),
+        }
     }
 
     /// Erases messages of one source received at or before `cutoff`, oldest first.

@@ -139,6 +139,7 @@ impl Engine {
             .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let Some((source, fanout)) = found else { return Ok(()) };
+        self.wipe.wanted = true;
         let tail = message_tail(&self.conn, key)?.unwrap_or(Tail::from_bits(0));
         for delivery in delivery_keys(&self.conn, key, fanout)? {
             let Some(row) = self.delivery_row(delivery)? else { continue };

@@ -197,6 +197,9 @@ impl Writer {
 
     fn checkpoint(&mut self) {
         let checkpoint = &self.shared.checkpoint;
+        if !checkpoint.running.load(Ordering::Acquire) {
+            self.engine.wipe_log();
+        }
         if checkpoint.nearly_done.swap(false, Ordering::AcqRel) {
             self.engine.finish_checkpoint();
             checkpoint.running.store(false, Ordering::Release);

@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::Rig;
+use crate::Accepted;
 use crate::sqlite::engine::Engine;
 use crate::sqlite::{DATABASE_FILE, Fault, Sqlite};
 
@@ -69,4 +70,32 @@ fn erased_bytes_are_not_in_the_file() {
     rig.engine.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     let file = std::fs::read(rig.path()).unwrap();
     assert!(!file.windows(canary.len()).any(|bytes| bytes == canary));
+}
+
+/// Whether the database or its log holds these bytes.
+fn on_disk(directory: &Path, bytes: &[u8]) -> bool {
+    std::fs::read_dir(directory).unwrap().any(|file| {
+        let held = std::fs::read(file.unwrap().path()).unwrap();
+        held.windows(bytes.len()).any(|window| window == bytes)
+    })
+}
+
+#[test]
+fn what_was_erased_leaves_the_disk_with_the_next_wipe() {
+    let secret = b"a body that nobody may ever read again".repeat(300);
+    let mark = &secret[..64];
+    let mut rig = Rig::new();
+    rig.source("token");
+    let incoming = rig.incoming("token", &secret);
+    let workspace = rig.workspace;
+    let Accepted::Fresh { id, .. } = rig.run(|engine| engine.accept(incoming)) else {
+        panic!("it was refused")
+    };
+    let directory = rig.path().parent().unwrap().to_owned();
+    assert!(on_disk(&directory, mark));
+    let now = rig.now;
+    assert!(rig.run(|engine| engine.erase(workspace, id, now)));
+    while rig.run(|engine| engine.prune(now, 100)) {}
+    rig.engine.wipe_log();
+    assert!(!on_disk(&directory, mark));
 }
