@@ -6,3 +6,5 @@ mod hostile;
 mod kill;
 mod process;
 mod sink;
+mod stop;
+mod usage;

@@ -31,7 +31,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Every so many requests to a path with `flaky` in it are answered 503.
+    /// A path with `flaky` in it answers 503 twice before each 200; `hangs-once` does not answer a key's first request.
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sink = Self { address: listener.local_addr().unwrap(), tally: Arc::default() };
@@ -55,12 +55,21 @@ impl Sink {
         let path = request.uri().path().to_owned();
         let key = request.headers()["x-adal-idempotency"].to_str().unwrap().to_owned();
         let body = request.into_body().collect().await;
+        let first = self.seen(&path, &key).times == 0;
+        let hangs = first && path.contains("hangs-once");
+        let response = self.count(&path, key, body.map(|body| body.to_bytes()).ok());
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        response
+    }
+
+    fn count(&self, path: &str, key: String, body: Option<Bytes>) -> Response<Full<Bytes>> {
         let mut tally = self.lock();
-        let seen = tally.entry(path.clone()).or_default().entry(key).or_default();
+        let seen = tally.entry(path.to_owned()).or_default().entry(key).or_default();
         seen.times += 1;
         // A server that dies in the middle of a body does not get to say what it was.
-        let Ok(body) = body else { return Response::new(Full::default()) };
-        let body = body.to_bytes();
+        let Some(body) = body else { return Response::new(Full::default()) };
         if !seen.bodies.contains(&body) {
             seen.bodies.push(body);
         }

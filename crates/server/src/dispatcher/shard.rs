@@ -1,0 +1,209 @@
+//! One runtime thread's part: its lanes, its workers, and the life of an attempt.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use restante_core::retry::Jitter;
+use restante_core::{Attempt, Outcome, Timestamp};
+use restante_store::{Finished, Lease, Parcel};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+
+use super::attempt;
+use super::lanes::Lanes;
+use super::settler::{Done, Report};
+use crate::channel::http::HttpChannel;
+use crate::clock::Clock;
+use crate::telemetry::Metrics;
+
+/// The dispatcher's part on one runtime thread.
+pub(super) struct Shard {
+    pub(super) lanes: Mutex<Lanes>,
+    pub(super) handle: Handle,
+    pub(super) channel: HttpChannel,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) done: mpsc::UnboundedSender<Done>,
+    /// Results on their way to the store.
+    pub(super) unsettled: Arc<AtomicUsize>,
+    pub(super) workers: Mutex<JoinSet<()>>,
+    /// A lane began to wait for its rate.
+    pub(super) paced: Notify,
+}
+
+impl Shard {
+    pub(super) fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn workers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take_in(self: &Arc<Self>, parcels: Vec<Parcel>) {
+        let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+        let mut lanes = self.lanes();
+        for parcel in parcels {
+            lanes.push(parcel, monotonic);
+        }
+        self.begin_all(lanes, now, monotonic);
+    }
+
+    /// Starts a worker for each attempt that may begin now.
+    fn begin_all(self: &Arc<Self>, mut lanes: MutexGuard<'_, Lanes>, now: Timestamp, monotonic: Duration) {
+        let mut begun = Vec::new();
+        while let Some(parcel) = lanes.next(now, monotonic) {
+            begun.push(parcel);
+        }
+        let paced = lanes.next_paced().is_some();
+        let expired = lanes.take_expired();
+        drop(lanes);
+        self.give_back(expired);
+        if paced {
+            self.paced.notify_one();
+        }
+        if begun.is_empty() {
+            return;
+        }
+        let mut workers = self.workers();
+        while workers.try_join_next().is_some() {}
+        for parcel in begun {
+            workers.spawn_on(Arc::clone(self).work(parcel), &self.handle);
+        }
+    }
+
+    /// Begins what waited for its rate, when its time has come.
+    pub(super) async fn pace(self: Arc<Self>) {
+        loop {
+            let next = self.lanes().next_paced();
+            match next {
+                None => self.paced.notified().await,
+                Some(at) => tokio::select! {
+                    () = self.clock.sleep_until(at) => {}
+                    () = self.paced.notified() => continue,
+                },
+            }
+            let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+            self.begin_all(self.lanes(), now, monotonic);
+        }
+    }
+
+    /// Makes attempts until nothing may begin.
+    async fn work(self: Arc<Self>, first: Parcel) {
+        let mut parcel = first;
+        loop {
+            let endpoint = parcel.endpoint.id;
+            let began = self.clock.monotonic();
+            let turn = Turn { shard: &self, parcel: Some(parcel), started: None };
+            let outcome = turn.attempt().await;
+            let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+            let mut lanes = self.lanes();
+            match outcome {
+                Some(outcome) => {
+                    if matches!(outcome, Outcome::Delivered { .. }) {
+                        lanes.note(endpoint, monotonic.saturating_sub(began));
+                    }
+                    lanes.finish(endpoint, &outcome);
+                }
+                None => lanes.abandon(endpoint),
+            }
+            let next = lanes.next(now, monotonic);
+            let paced = next.is_none() && lanes.next_paced().is_some();
+            let expired = lanes.take_expired();
+            drop(lanes);
+            self.give_back(expired);
+            if paced {
+                self.paced.notify_one();
+            }
+            let Some(next) = next else { return };
+            parcel = next;
+        }
+    }
+
+    pub(super) fn give_back(&self, leases: Vec<Lease>) {
+        if !leases.is_empty() {
+            self.hand_in(Done::Released(leases));
+        }
+    }
+
+    fn hand_in(&self, done: Done) {
+        self.unsettled.fetch_add(1, Ordering::AcqRel);
+        // The settler lives as long as the runtime.
+        let _ = self.done.send(done);
+    }
+}
+
+/// One attempt's life. If its task ends without a result, by a panic or with the runtime, it is reported as lost.
+struct Turn<'a> {
+    shard: &'a Shard,
+    parcel: Option<Parcel>,
+    started: Option<Started>,
+}
+
+#[derive(Clone, Copy)]
+struct Started {
+    at: Timestamp,
+    monotonic: Duration,
+    version: u32,
+}
+
+impl Turn<'_> {
+    /// Makes the attempt and hands its result to the settler. `None`: it may not begin any more, and was given back.
+    async fn attempt(mut self) -> Option<Outcome> {
+        let parcel = self.parcel.as_ref()?;
+        let clock = &self.shard.clock;
+        if !self.shard.lanes().dial(parcel.lease) {
+            // Withdrawn since its turn came; whoever did that gave the lease back.
+            self.parcel = None;
+            return None;
+        }
+        let settings = parcel.endpoint.settings();
+        let held_back = settings.gone || settings.destination.holds_back().is_some();
+        if held_back || parcel.expires_at <= clock.now() {
+            let lease = parcel.lease;
+            self.parcel = None;
+            self.shard.give_back(vec![lease]);
+            return None;
+        }
+        self.started = Some(Started {
+            // An attempt never starts before the end of the one before, even if the clock went back.
+            at: clock.now().max(parcel.claimed_at),
+            monotonic: clock.monotonic(),
+            version: settings.version,
+        });
+        let outgoing = attempt::outgoing(parcel, &settings);
+        drop(settings);
+        let outcome = self.shard.channel.send(outgoing, || clock.now()).await;
+        self.report(outcome.clone());
+        Some(outcome)
+    }
+
+    fn report(&mut self, outcome: Outcome) {
+        let (Some(parcel), Some(started)) = (self.parcel.take(), self.started) else { return };
+        let clock = &self.shard.clock;
+        let took = clock.monotonic().saturating_sub(started.monotonic);
+        self.shard.metrics.attempted(&outcome, took);
+        let finished = Finished {
+            lease: parcel.lease,
+            attempt: Attempt {
+                number: parcel.lease.attempt,
+                outcome,
+                started_at: started.at,
+                ended_at: started.at + took,
+            },
+            endpoint_version: started.version,
+            jitter: Jitter::from_bits(clock.draw()),
+        };
+        self.shard.hand_in(Done::Attempted(Box::new(Report { finished, parcel })));
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let Some(endpoint) = self.parcel.as_ref().map(|parcel| parcel.endpoint.id) else { return };
+        self.report(Outcome::Lost);
+        self.shard.lanes().finish(endpoint, &Outcome::Lost);
+    }
+}
