@@ -32,7 +32,7 @@ pub(crate) enum Command {
     ConfigReference,
 }
 
-/// Flags of the server. Each is a setting, and wins over the environment and the file.
+/// Flags of the server. Those that are settings win over the environment and the file.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Serve {
     /// Deliver to any address, in plain http too: for development

@@ -7,7 +7,6 @@ mod json;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
@@ -20,6 +19,9 @@ const WRITE_EVERY: Duration = Duration::from_millis(50);
 const WRITE_BYTES: usize = 64 * 1024;
 /// When standard error takes nothing and this much waits, further lines are dropped and counted.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long the last lines may take when the process ends.
+const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 
 /// Takes log lines.
 #[derive(Clone)]
@@ -35,12 +37,13 @@ struct Lines {
     bytes: Vec<u8>,
     dropped: u64,
     ended: bool,
+    /// All lines up to the end are written.
+    written: bool,
 }
 
 /// Writes what is gathered until dropped; then the rest.
 pub(crate) struct LogThread {
     waiting: Arc<Waiting>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// Starts the thread.
@@ -50,9 +53,9 @@ pub(crate) struct LogThread {
 pub(crate) fn start() -> io::Result<(LogWriter, LogThread)> {
     let waiting = Arc::new(Waiting { lines: Mutex::default(), changed: Condvar::new() });
     let shared = Arc::clone(&waiting);
-    let thread = std::thread::Builder::new().name("restante-log".into()).spawn(move || shared.write_all())?;
+    std::thread::Builder::new().name("restante-log".into()).spawn(move || shared.write_all())?;
     let writer = LogWriter(Arc::clone(&waiting));
-    Ok((writer, LogThread { waiting, thread: Some(thread) }))
+    Ok((writer, LogThread { waiting }))
 }
 
 impl Waiting {
@@ -83,6 +86,8 @@ impl Waiting {
                 );
             }
             if ended {
+                self.lock().written = true;
+                self.changed.notify_all();
                 return;
             }
         }
@@ -93,10 +98,10 @@ impl Drop for LogThread {
     fn drop(&mut self) {
         self.waiting.lock().ended = true;
         self.waiting.changed.notify_one();
-        if let Some(thread) = self.thread.take() {
-            // It cannot have panicked with anything left to say.
-            let _ = thread.join();
-        }
+        // Whoever reads standard error may have stopped: then the rest is not waited for.
+        let lines = self.waiting.lock();
+        let writing = |lines: &mut Lines| !lines.written;
+        let _ = self.waiting.changed.wait_timeout_while(lines, LAST_LINES_TIME, writing);
     }
 }
 

@@ -48,6 +48,9 @@ pub enum Fault {
     File(String),
 }
 
+/// Largest `intake_body_bytes`: a body is one value in the database and one block in memory.
+const INTAKE_BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Where a value comes from; later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
@@ -151,9 +154,12 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "intake_body_bytes",
-        help: "Largest body a source takes, in bytes.",
+        help: "Largest body a source takes, in bytes, up to 256 MiB.",
         default: "5242880",
-        set: |config, text| parse(text, "a number of bytes").map(|it| config.intake_body_bytes = it),
+        set: |config, text| match text.parse() {
+            Ok(bytes @ 1..=INTAKE_BODY_BYTES_MAX) => keep(&mut config.intake_body_bytes, bytes),
+            _ => Err(format!("must be 1 to {INTAKE_BODY_BYTES_MAX} bytes")),
+        },
     },
     Setting {
         name: "disk_free_bytes",

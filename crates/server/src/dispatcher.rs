@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use restante_core::Timestamp;
 use restante_core::id::DestinationId;
 use restante_store::{Dispatch, Parcel, Store, Withdraw};
 use rustc_hash::FxHashMap;
@@ -31,8 +32,10 @@ use shard::Shard;
 const IN_FLIGHT_MAX: u32 = 8192;
 /// Deliveries claimed at once.
 const CLAIM_MAX: usize = 512;
+/// A clock that goes back by less is being kept in time, not set.
+const CLOCK_BACK_MIN: Duration = Duration::from_secs(1);
 /// Pause after the store failed, growing to the second value.
-const STORE_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+const STORE_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 
 /// See the module.
 pub struct Dispatcher {
@@ -42,6 +45,7 @@ pub struct Dispatcher {
     stopping: AtomicBool,
     unsettled: Arc<AtomicUsize>,
     seats: Mutex<Seats>,
+    metrics: Arc<Metrics>,
 }
 
 /// Which thread each lane is on: dealt out in turn as lanes turn up, so that a few busy ones are spread evenly.
@@ -107,14 +111,17 @@ impl Dispatcher {
             stopping: AtomicBool::new(false),
             unsettled,
             seats: Mutex::default(),
+            metrics,
         }))
     }
 
     /// Claims what is due, when it is due, until the dispatcher stops.
     pub async fn claim(self: Arc<Self>) {
         let mut pause = STORE_PAUSE.0;
+        let mut latest = self.clock.now();
         while !self.stopping.load(Ordering::Acquire) {
             let now = self.clock.now();
+            self.mind_clock(&mut latest, now);
             match self.store.claim(now, CLAIM_MAX).await {
                 Ok(claimed) if claimed.count > 0 => pause = STORE_PAUSE.0,
                 Ok(claimed) => {
@@ -133,6 +140,19 @@ impl Dispatcher {
                     pause = (pause * 2).min(STORE_PAUSE.1);
                 }
             }
+        }
+    }
+
+    /// Tells when the clock went back: what is due is late by as much.
+    fn mind_clock(&self, latest: &mut Timestamp, now: Timestamp) {
+        let back = latest.since(now);
+        *latest = now;
+        if back >= CLOCK_BACK_MIN {
+            self.metrics.clock_went_back(back);
+            tracing::warn!(
+                clock.back_ms = back.as_millis() as u64,
+                "the clock went back; what is due waits until it has caught up"
+            );
         }
     }
 
@@ -157,7 +177,7 @@ impl Dispatcher {
         self.unsettled.load(Ordering::Acquire)
     }
 
-    /// Attempts on the wire now.
+    /// Attempts begun and not ended.
     pub fn in_flight(&self) -> u32 {
         self.shards.iter().map(|shard| shard.lanes().in_flight()).sum()
     }
@@ -191,7 +211,8 @@ impl Dispatch for Dispatcher {
         let endpoint = match what {
             Withdraw::Endpoint(endpoint) | Withdraw::Delivery { endpoint, .. } => endpoint,
         };
-        let seat = self.seats().of(endpoint, self.shards.len());
+        // Without a seat it never had a parcel.
+        let Some(seat) = self.seats().taken.get(&endpoint).copied() else { return };
         let shard = &self.shards[seat];
         let leases = shard.lanes().withdraw(what);
         shard.give_back(leases);

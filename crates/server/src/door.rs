@@ -31,8 +31,10 @@ use tap::{Head, Heads, Length, Tapped};
 const CONNECTIONS_MAX: usize = 8192;
 /// Connections that may wait to be accepted: when more come at once, their senders try again after seconds.
 const BACKLOG: u32 = 4096;
-/// From the first byte of a head, or the end of the request before, to the end of the head.
+/// From the start of a connection, or the end of the request before, to the end of a head.
 const HEAD_TIME: Duration = Duration::from_secs(15);
+/// For a peer to take what was sent to it, in milliseconds.
+const UNREAD_TIME_MS: u32 = 30_000;
 /// For reading and answering a request of the API.
 const API_TIME: Duration = Duration::from_secs(25);
 
@@ -58,6 +60,11 @@ pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// How many connections may be open.
 pub(crate) fn connection_slots() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(CONNECTIONS_MAX))
+}
+
+/// Whether no connection is open.
+pub(crate) fn is_empty(slots: &Semaphore) -> bool {
+    slots.available_permits() == CONNECTIONS_MAX
 }
 
 /// Accepts connections until the server stops, and deals them out to the runtime threads.
@@ -98,6 +105,8 @@ impl Door {
     async fn connection(self, stream: TcpStream, remote: SocketAddr) {
         // Not having it costs latency, nothing else.
         let _ = stream.set_nodelay(true);
+        // A peer that takes nothing of its answers for so long is given up: its slot belongs to others.
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_TIME_MS);
         let mut stopping = self.stopping.clone();
         let (stream, heads) = Tapped::new(stream);
         let service = service_fn(move |request| {
@@ -133,9 +142,12 @@ impl Door {
         let response = if request.uri().path().starts_with("/in/") {
             self.ingress.receive(request, headers, remote).await
         } else {
+            let chunked = length(&request) == Length::Chunked;
             match tokio::time::timeout(API_TIME, self.api.clone().call(request.map(Body::new))).await {
+                // Whether a handler read a chunked body to its end is not known here.
+                Ok(Ok(response)) if chunked => closing(response),
                 Ok(Ok(response)) => response,
-                Err(_) => closing(self.ingress.too_slow()),
+                Err(_) => closing(self.ingress.no_answer()),
             }
         };
         heads.body_ended();

@@ -67,13 +67,16 @@ impl Ingress {
         if *self.stopping.borrow() {
             return closing(self.refuse(Refusal::Unavailable, unavailable("the server is stopping")));
         }
-        let (parts, incoming) = request.into_parts();
+        let (parts, mut incoming) = request.into_parts();
         let Some((token, path)) = token_and_path(parts.uri.path()) else {
             return closing(self.unknown_token());
         };
-        let body = match tokio::time::timeout(BODY_TIME, self.bodies.read(incoming)).await {
+        let body = match tokio::time::timeout(BODY_TIME, self.bodies.read(&mut incoming)).await {
             Ok(Ok(body)) => body,
-            Ok(Err(BodyFault::TooLarge)) => return closing(self.too_large()),
+            Ok(Err(BodyFault::TooLarge)) => {
+                body::drain(incoming).await;
+                return closing(self.too_large());
+            }
             Ok(Err(BodyFault::Broken)) => {
                 return closing(self.malformed("the body ended early or is broken"));
             }
@@ -128,6 +131,13 @@ impl Ingress {
                 "the request took too long to arrive",
             ),
         )
+    }
+
+    /// The answer when the API takes too long.
+    pub(crate) fn no_answer(&self) -> Response {
+        let message = "the server did not answer in time; whether a change was made is not known";
+        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message);
+        frame::answer(error, self.clock.as_ref())
     }
 
     fn unknown_token(&self) -> Response {

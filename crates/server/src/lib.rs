@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use restante_store::Store;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use api::ApiState;
@@ -37,6 +37,8 @@ use telemetry::Metrics;
 
 /// How long attempts on the wire may go on when the server stops.
 const DRAIN_TIME: Duration = Duration::from_secs(8);
+/// How long the store may take to hear that nothing more is to be leased.
+const DETACH_TIME: Duration = Duration::from_millis(500);
 /// How long results may take to be recorded after that.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
@@ -68,6 +70,7 @@ pub struct Server {
     store: Arc<dyn Store>,
     dispatcher: Arc<Dispatcher>,
     stopping: watch::Sender<bool>,
+    connections: Arc<Semaphore>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -128,11 +131,12 @@ impl Server {
             stopping: stop.clone(),
             last_used: Arc::default(),
         };
+        let connections = door::connection_slots();
         let door = door::Door {
             ingress,
             api: api::router(state.clone()),
             stopping: stop,
-            connections: door::connection_slots(),
+            connections: Arc::clone(&connections),
         };
         let first = &handles[0];
         let tasks = vec![
@@ -142,18 +146,20 @@ impl Server {
             first.spawn(upkeep::note_use_of_keys(state)),
             first.spawn(serve(door, listener, handles.to_vec())),
         ];
-        Ok(Self { address, public_url, fresh_key, store, dispatcher, stopping, tasks })
+        Ok(Self { address, public_url, fresh_key, store, dispatcher, stopping, connections, tasks })
     }
 
     /// Stops: no new requests, what has not dialled is given back, what is on the wire may end, within 10 s in all.
     pub async fn stop(self) {
         self.stopping.send_replace(true);
-        if let Err(error) = self.store.attach(None).await {
-            tracing::warn!(error.message = %error, "the store does not answer while stopping");
+        let detached = tokio::time::timeout(DETACH_TIME, self.store.attach(None)).await;
+        if !matches!(detached, Ok(Ok(()))) {
+            tracing::warn!("the store does not answer while stopping");
         }
         self.dispatcher.stop();
         let dispatcher = &self.dispatcher;
-        until(DRAIN_TIME, || dispatcher.in_flight() == 0).await;
+        // Whoever is owed an answer gets it: what is stored and not acknowledged would be sent again.
+        until(DRAIN_TIME, || dispatcher.in_flight() == 0 && door::is_empty(&self.connections)).await;
         dispatcher.abort();
         until(SETTLE_TIME, || dispatcher.in_flight() == 0 && dispatcher.unsettled() == 0).await;
         for task in &self.tasks {

@@ -1,4 +1,4 @@
-//! What the server tells about itself: metrics, and the names of log fields.
+//! What the server tells about itself in numbers.
 //!
 //! Counters are plain atomics: the hot path adds, `/metrics` reads.
 
@@ -21,6 +21,7 @@ pub struct Metrics {
     failed: [AtomicU64; FailureKind::ALL.len()],
     lost: AtomicU64,
     leases_lost: AtomicU64,
+    clock_back_ms: AtomicU64,
     attempt_seconds: Histogram,
     accept_seconds: Histogram,
 }
@@ -123,6 +124,11 @@ impl Metrics {
         }
     }
 
+    /// The clock was found to have gone back by this much.
+    pub fn clock_went_back(&self, by: Duration) {
+        self.clock_back_ms.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     /// The page for Prometheus, in its text format.
     pub fn render(&self, vitals: Option<Vitals>, in_flight: u32, now_ms: i64) -> String {
         let mut page = String::new();
@@ -151,7 +157,14 @@ impl Metrics {
         }
         head(&mut page, "restante_leases_lost_total", "counter", "Results that came too late to count.");
         let _ = writeln!(page, "restante_leases_lost_total {}", get(&self.leases_lost));
-        head(&mut page, "restante_attempts_in_flight", "gauge", "Attempts on the wire now.");
+        head(
+            &mut page,
+            "restante_clock_back_ms_total",
+            "counter",
+            "By how much the clock went back, in all.",
+        );
+        let _ = writeln!(page, "restante_clock_back_ms_total {}", get(&self.clock_back_ms));
+        head(&mut page, "restante_attempts_in_flight", "gauge", "Attempts begun and not ended.");
         let _ = writeln!(page, "restante_attempts_in_flight {in_flight}");
         self.accept_seconds.render(
             &mut page,

@@ -188,6 +188,7 @@ impl Lanes {
             }
             stays
         });
+        self.settle_lane(id);
         withdrawn
     }
 

@@ -110,13 +110,8 @@ impl Shard {
                 None => lanes.abandon(endpoint),
             }
             let next = lanes.next(now, monotonic);
-            let paced = next.is_none() && lanes.next_paced().is_some();
-            let expired = lanes.take_expired();
-            drop(lanes);
-            self.give_back(expired);
-            if paced {
-                self.paced.notify_one();
-            }
+            // More may begin than this worker can take on: a limit grew, or another lane's turn came.
+            self.begin_all(lanes, now, monotonic);
             let Some(next) = next else { return };
             parcel = next;
         }

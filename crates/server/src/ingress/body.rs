@@ -1,5 +1,7 @@
 //! Reading bodies within bounds: each one's size, and the memory of all that are being read.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
@@ -9,8 +11,15 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 const SMALL_BYTES: usize = 16 * 1024;
 /// Bytes of larger bodies that may be in the course of being read. Who comes later waits for those before.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
+/// A declared body up to this size does not queue behind the largest ones.
+const MEDIUM_BYTES: usize = 512 * 1024;
 /// Larger bodies are counted in pieces of this size.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// Of a body that is too large so much is read before it is refused.
+const DRAIN_BYTES: usize = 16 * 1024 * 1024;
+/// And for so long.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Why a body was not taken.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,14 +38,15 @@ pub(super) struct Counted<'a> {
 /// Reads bodies.
 pub(super) struct Bodies {
     bytes_max: usize,
-    pieces: Semaphore,
+    medium: Semaphore,
+    large: Semaphore,
 }
 
 impl Bodies {
     pub(super) fn new(bytes_max: usize) -> Self {
         // One of the largest must fit, or it could never be read.
-        let pieces = (LARGE_BYTES.max(bytes_max) / PIECE_BYTES) + 1;
-        Self { bytes_max, pieces: Semaphore::new(pieces) }
+        let large = Semaphore::new((LARGE_BYTES.max(bytes_max) / PIECE_BYTES) + 1);
+        Self { bytes_max, medium: Semaphore::new(LARGE_BYTES / PIECE_BYTES), large }
     }
 
     pub(super) fn bytes_max(&self) -> usize {
@@ -44,7 +54,7 @@ impl Bodies {
     }
 
     /// Reads a body to its end. The caller bounds the time.
-    pub(super) async fn read(&self, mut body: Incoming) -> Result<Counted<'_>, BodyFault> {
+    pub(super) async fn read(&self, body: &mut Incoming) -> Result<Counted<'_>, BodyFault> {
         let mut permits = Vec::new();
         // A declared length is judged, and its memory set aside, before anything is read.
         let declared = body.size_hint().upper();
@@ -52,7 +62,7 @@ impl Bodies {
             if declared > self.bytes_max as u64 {
                 return Err(BodyFault::TooLarge);
             }
-            permits.extend(self.set_aside(usize::try_from(declared).unwrap_or(usize::MAX), 0).await);
+            permits.extend(self.set_aside(usize::try_from(declared).unwrap_or(usize::MAX)).await);
         }
         let mut first = Bytes::new();
         let mut all: Option<BytesMut> = None;
@@ -62,8 +72,9 @@ impl Bodies {
             if so_far + data.len() > self.bytes_max {
                 return Err(BodyFault::TooLarge);
             }
-            if declared.is_none() {
-                permits.extend(self.set_aside(so_far + data.len(), so_far).await);
+            // All that may come, at once: who holds a part and waits for the rest may wait for others that do the same.
+            if declared.is_none() && so_far <= SMALL_BYTES && so_far + data.len() > SMALL_BYTES {
+                permits.extend(self.set_aside(self.bytes_max).await);
             }
             // The usual body is one piece and is not copied.
             match &mut all {
@@ -76,13 +87,29 @@ impl Bodies {
         Ok(Counted { bytes, _pieces: permits })
     }
 
-    /// Counts the pieces that a body has grown by. Waits while too much is being read.
-    async fn set_aside(&self, bytes: usize, before: usize) -> Option<SemaphorePermit<'_>> {
-        let pieces = |bytes: usize| if bytes <= SMALL_BYTES { 0 } else { bytes.div_ceil(PIECE_BYTES) };
-        let more = pieces(bytes).saturating_sub(pieces(before));
-        if more == 0 {
+    /// Sets memory for a body aside. Waits while too much is being read.
+    async fn set_aside(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        if bytes <= SMALL_BYTES {
             return None;
         }
-        self.pieces.acquire_many(u32::try_from(more).unwrap_or(u32::MAX)).await.ok()
+        let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX);
+        let pool = if bytes <= MEDIUM_BYTES { &self.medium } else { &self.large };
+        pool.acquire_many(pieces).await.ok()
     }
+}
+
+/// Reads on and drops, within bounds: a sender that is still sending would not see an answer.
+pub(super) async fn drain(mut body: Incoming) {
+    let reading = async {
+        let mut left = DRAIN_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(bytes) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    // Whoever sends for longer does not get an answer.
+    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
 }
