@@ -30,7 +30,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a server on a free port and waits until it is ready.
     pub(crate) async fn start(data: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = free_address();
         let client = Client::builder(TokioExecutor::new()).build_http();
         let process = Self { address: port, data: data.to_owned(), child: spawn(port, data), client };
         process.until_ready().await;
@@ -75,7 +75,11 @@ impl Process {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        assert!(tokio::time::timeout(START_TIME, waiting).await.is_ok(), "the server is not ready in time");
+        if tokio::time::timeout(START_TIME, waiting).await.is_err() {
+            let pid = self.child.id();
+            let state = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            panic!("the server is not ready in time; its process:\n{state}");
+        }
     }
 
     /// `None`: no answer came.
@@ -104,6 +108,15 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A port that stays free while its server is down: the system takes ports for outgoing connections from 32768 on,
+/// and a client that keeps calling a dead port from that range may end up connected to itself.
+fn free_address() -> SocketAddr {
+    let start = 20_000 + u16::try_from(std::process::id() % 12_000).unwrap();
+    let mut ports = (start..32_000).chain(20_000..start);
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    SocketAddr::from(([127, 0, 0, 1], ports.find(free).unwrap()))
 }
 
 fn spawn(address: SocketAddr, data: &Path) -> Child {
