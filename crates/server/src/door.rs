@@ -111,7 +111,8 @@ impl Door {
         let (stream, heads) = Tapped::new(stream);
         let service = service_fn(move |request| {
             let (door, heads) = (self.clone(), heads.clone());
-            async move { Ok::<_, Infallible>(door.answer(request, &heads, remote).await) }
+            // Boxed: the library keeps room for this in every connection, also in those that never ask for anything.
+            Box::pin(async move { Ok::<_, Infallible>(door.answer(request, &heads, remote).await) })
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -143,7 +144,8 @@ impl Door {
             self.ingress.receive(request, headers, remote).await
         } else {
             let chunked = length(&request) == Length::Chunked;
-            match tokio::time::timeout(API_TIME, self.api.clone().call(request.map(Body::new))).await {
+            let answer = Box::pin(self.api.clone().call(request.map(Body::new)));
+            match tokio::time::timeout(API_TIME, answer).await {
                 // Whether a handler read a chunked body to its end is not known here.
                 Ok(Ok(response)) if chunked => closing(response),
                 Ok(Ok(response)) => response,

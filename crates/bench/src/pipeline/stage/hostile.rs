@@ -24,8 +24,8 @@ const KINDS: usize = 8;
 const CLOSED_WITHIN: Duration = Duration::from_secs(30);
 /// Honest requests a second.
 const HONEST_PER_SECOND: f64 = 500.0;
-/// Honest load before, and while the hostile clients are there, in seconds.
-const HONEST_SECONDS: f64 = 10.0;
+/// Honest load before, and for as long as most hostile clients are there, in seconds.
+const HONEST_SECONDS: f64 = 25.0;
 
 #[derive(Serialize)]
 pub(crate) struct Hostile {
