@@ -33,6 +33,8 @@ const CONNECTIONS_MAX: usize = 8192;
 const BACKLOG: u32 = 4096;
 /// From the start of a connection, or the end of the request before, to the end of a head.
 const HEAD_TIME: Duration = Duration::from_secs(15);
+/// From the start of a connection to its first byte.
+const SILENT_TIME: Duration = Duration::from_secs(10);
 /// For a peer to take what was sent to it, in milliseconds.
 const UNREAD_TIME_MS: u32 = 30_000;
 /// For reading and answering a request of the API.
@@ -108,6 +110,11 @@ impl Door {
         // A peer that takes nothing of its answers for so long is given up: its slot belongs to others.
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_TIME_MS);
         let mut stopping = self.stopping.clone();
+        // Buffers are for those who say something: a silent connection costs its socket.
+        tokio::select! {
+            spoken = tokio::time::timeout(SILENT_TIME, stream.readable()) => if !matches!(spoken, Ok(Ok(()))) { return },
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
         let (stream, heads) = Tapped::new(stream);
         let service = service_fn(move |request| {
             let (door, heads) = (self.clone(), heads.clone());
