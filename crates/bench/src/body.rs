@@ -5,6 +5,8 @@ use std::io::Write as _;
 use bytes::Bytes;
 
 const PREFIX: &[u8] = br#"{"sent_at_us":"#;
+/// What comes before it in an event.
+const DATA: &[u8] = br#""data":{"sent_at_us":"#;
 
 /// The smallest body that has room for two 20-digit numbers, in bytes.
 pub(crate) const BODY_BYTES_MIN: usize = 80;
@@ -22,9 +24,29 @@ pub(crate) fn write(sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
     Bytes::from(body)
 }
 
-/// The time in a body made by [`write()`], in microseconds since 1970; `None` for any other body.
+/// A call that publishes an event of this type with a body of [`write()`] as its data. Receivers then get about
+/// `body_bytes` bytes.
+pub(crate) fn write_event(event_type: &str, sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
+    let around = format!(r#"{{"type":"{event_type}","timestamp":"{TIMESTAMP}","data":}}"#).len();
+    let data = write(sent_at_us, n, body_bytes.saturating_sub(around));
+    let mut call = format!(r#"{{"type":"{event_type}","data":"#).into_bytes();
+    call.extend_from_slice(&data);
+    call.push(b'}');
+    Bytes::from(call)
+}
+
+/// What a server puts into an event.
+const TIMESTAMP: &str = "2026-01-01T00:00:00.000Z";
+/// Where a body made by [`write()`] begins at the latest.
+const BEGINS_WITHIN: usize = 256;
+
+/// The time in a body made by [`write()`], or in an event around one, in microseconds since 1970; `None` for any other
+/// body.
 pub(crate) fn sent_at_us(body: &[u8]) -> Option<u64> {
-    let rest = body.strip_prefix(PREFIX)?;
+    let head = &body[..body.len().min(BEGINS_WITHIN)];
+    let begin =
+        if body.starts_with(PREFIX) { 0 } else { head.windows(DATA.len()).position(|it| it == DATA)? + 7 };
+    let rest = body[begin..].strip_prefix(PREFIX)?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
@@ -43,6 +65,16 @@ mod tests {
             assert_eq!(json["n"], n);
             assert_eq!(sent_at_us(&body), Some(sent));
         }
+    }
+
+    #[test]
+    fn an_event_keeps_the_time_too() {
+        let call = write_event("bench.sent", 1_700_000_000_123_456, 3, 512);
+        let json: serde_json::Value = serde_json::from_slice(&call).unwrap();
+        assert_eq!(json["data"]["n"], 3);
+        let sent = format!(r#"{{"type":"bench.sent","timestamp":"{TIMESTAMP}","data":{}}}"#, json["data"]);
+        assert_eq!(sent.len(), 512);
+        assert_eq!(sent_at_us(&call), Some(1_700_000_000_123_456));
     }
 
     #[test]

@@ -53,6 +53,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 512)]
     body_bytes: usize,
 
+    /// Publish events of this type instead of sending plain bodies.
+    #[arg(long)]
+    event: Option<String>,
+
+    /// API key to send along.
+    #[arg(long)]
+    key: Option<String>,
+
     /// Threads that drive the connections. An open loop always uses one.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -68,6 +76,10 @@ pub(crate) struct Plan {
     pub(crate) connections: usize,
     pub(crate) threads: usize,
     pub(crate) body_bytes: usize,
+    /// Type of the events to publish; `None`: plain bodies.
+    pub(crate) event: Option<Arc<str>>,
+    /// The `Authorization` header of each request.
+    pub(crate) authorization: Option<HeaderValue>,
     pub(crate) until: Until,
     /// Requests per second of an open loop; `None` is a closed loop.
     pub(crate) rate: Option<f64>,
@@ -116,6 +128,8 @@ impl Args {
             connections: self.connections,
             threads: if self.rate.is_some() { 1 } else { self.threads.min(self.connections) },
             body_bytes: self.body_bytes,
+            event: self.event.map(Into::into),
+            authorization: self.key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose()?,
             until,
             rate: self.rate,
             stall: seconds(self.stall_seconds)?,

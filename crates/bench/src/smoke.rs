@@ -18,6 +18,8 @@ fn plan(address: SocketAddr, paths: &[&str], count: u64, rate: Option<f64>) -> P
         connections: 5,
         threads: if rate.is_some() { 1 } else { 2 },
         body_bytes: 512,
+        event: None,
+        authorization: None,
         until: Until { after: None, count: Some(count) },
         rate,
         stall: Duration::from_secs(10),

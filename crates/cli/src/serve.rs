@@ -73,9 +73,7 @@ fn settings(args: &Serve) -> anyhow::Result<Config> {
         ("log", &args.log),
     ];
     let flags = flags.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut config = Config::layered(file.as_deref(), environment, flags).map_err(|fault| {
+    let mut config = Config::layered(file.as_deref(), environment()?, flags).map_err(|fault| {
         let hint = match fault {
             Fault::Unknown { .. } => {
                 "remove it or correct its name; docs/configuration.md lists all settings"
@@ -91,8 +89,24 @@ fn settings(args: &Serve) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// The environment's variables. A setting that is not UTF-8 must not pass for one that is not there.
+fn environment() -> anyhow::Result<Vec<(String, String)>> {
+    let mut variables = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => variables.push((name, value)),
+            Err(_) if name.starts_with("RESTANTE_") => {
+                return Err(hinted(format!("the value of {name} is not UTF-8"), "set it anew", USAGE));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(variables)
+}
+
 fn open_store(config: &Config) -> anyhow::Result<Sqlite> {
-    Sqlite::open(&config.data).map_err(|fault| {
+    Sqlite::open(&config.data, config.policy()).map_err(|fault| {
         let what = format!("cannot open the data directory {}: {fault}", config.data.display());
         match fault {
             sqlite::Fault::InUse(_) => {
@@ -118,6 +132,11 @@ fn start_fault(fault: restante_server::StartFault) -> anyhow::Error {
         ),
         StartFault::Channel(fault) => hinted(fault, "RESTANTE_EXTRA_CA_FILE must name a PEM file", USAGE),
         StartFault::FirstKey(fault) => hinted(fault, "RESTANTE_ADMIN_KEY sets the first admin key", USAGE),
+        StartFault::SecretKey(fault) => hinted(
+            fault,
+            "the secrets in the data directory can be read only with the key they were sealed with",
+            USAGE,
+        ),
         StartFault::Store(fault) => anyhow::Error::new(fault).context("the store does not answer"),
     }
 }

@@ -12,6 +12,7 @@ use restante_server::Server;
 use restante_server::clock::{Clock, SystemClock};
 use restante_server::config::Config;
 use restante_server::threads::Threads;
+use restante_store::Policy;
 use restante_store::sqlite::Sqlite;
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ const STEP_TIME: Duration = Duration::from_secs(15);
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let store = Arc::new(Sqlite::open(directory.path())?);
+    let store = Arc::new(Sqlite::open(directory.path(), Policy::default())?);
     let threads = Threads::start(1)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let toured = runtime.block_on(async {

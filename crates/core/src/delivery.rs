@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::Timestamp;
-use crate::endpoint::{Destination, HeldBack};
+use crate::endpoint::{HeldBack, Receiver};
+use crate::health::{Health, Limits, Turn};
 use crate::outcome::{FailureKind, Outcome};
 use crate::retry::{Jitter, Schedule, Wait, WaitCause};
 
@@ -25,8 +26,10 @@ pub struct Delivery {
     pub due_at: Timestamp,
     /// What made `due_at` what it is; `None` before the first attempt.
     pub wait: Option<Wait>,
-    /// Cancelled while an attempt was in flight: whatever that attempt comes to ends the delivery.
-    pub cancel_requested: bool,
+    /// While an attempt is in flight: whatever that comes to ends the delivery, and why.
+    pub ending: Option<Ending>,
+    /// While a replay's attempt is in flight: the state the delivery goes back to unless that delivers.
+    pub back_to: Option<State>,
     /// When the latest attempt ended, or the delivery itself.
     pub ended_at: Option<Timestamp>,
 }
@@ -42,6 +45,26 @@ pub enum State {
     Delivered,
     Failed(FailReason),
     Cancelled(CancelReason),
+    /// Never attempted: its webhook was paused.
+    Skipped,
+}
+
+/// Why the running attempt is the last, whatever it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// Somebody cancelled the delivery.
+    Cancel,
+    /// Its webhook was paused.
+    Pause,
+}
+
+/// Why pending work of an endpoint is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Over {
+    /// The endpoint or the message is no more.
+    Gone(CancelReason),
+    /// The webhook was paused while the delivery was pending.
+    Paused,
 }
 
 /// Why a delivery failed for good.
@@ -49,6 +72,8 @@ pub enum State {
 pub enum FailReason {
     /// The schedule's attempts are used up.
     Exhausted,
+    /// Its webhook was paused before they were.
+    EndpointPaused,
 }
 
 /// Why a delivery was cancelled.
@@ -69,14 +94,16 @@ impl State {
             Self::Delivered => "delivered",
             Self::Failed(_) => "failed",
             Self::Cancelled(_) => "cancelled",
+            Self::Skipped => "skipped",
         }
     }
 
     /// The wire's `reason`.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
-            Self::Pending | Self::Sending | Self::Delivered => None,
+            Self::Pending | Self::Sending | Self::Delivered | Self::Skipped => None,
             Self::Failed(FailReason::Exhausted) => Some("exhausted"),
+            Self::Failed(FailReason::EndpointPaused) => Some("endpoint_paused"),
             Self::Cancelled(reason) => Some(match reason {
                 CancelReason::Requested => "requested",
                 CancelReason::EndpointDeleted => "endpoint_deleted",
@@ -89,7 +116,7 @@ impl State {
     pub const fn is_final(self) -> bool {
         match self {
             Self::Pending | Self::Sending => false,
-            Self::Delivered | Self::Failed(_) | Self::Cancelled(_) => true,
+            Self::Delivered | Self::Failed(_) | Self::Cancelled(_) | Self::Skipped => true,
         }
     }
 }
@@ -98,8 +125,18 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     pub schedule: &'a Schedule,
-    /// The endpoint is no more: pending work ends with this reason.
-    pub gone: Option<CancelReason>,
+    /// Pending work ends with this reason.
+    pub over: Option<Over>,
+    /// How its endpoint stands; `None` for endpoints that are not watched over.
+    pub watch: Option<Watch<'a>>,
+}
+
+/// How a webhook stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch<'a> {
+    pub health: Health,
+    pub limits: &'a Limits,
+    pub paused: bool,
 }
 
 /// A finished attempt, before anything was concluded from it.
@@ -118,6 +155,8 @@ pub struct Settlement {
     pub delivery: Delivery,
     /// Whether the attempt counts against the schedule.
     pub uses_budget: bool,
+    /// What it changes for the endpoint; `None`: nothing.
+    pub health: Option<Turn>,
 }
 
 /// What a claim makes of a due delivery.
@@ -143,9 +182,18 @@ impl Delivery {
             lost_in_row: 0,
             due_at: now,
             wait: None,
-            cancel_requested: false,
+            ending: None,
+            back_to: None,
             ended_at: None,
         }
+    }
+
+    /// A new delivery to a webhook that is paused.
+    pub const fn skipped(now: Timestamp) -> Self {
+        let mut delivery = Self::new(now);
+        delivery.state = State::Skipped;
+        delivery.ended_at = Some(now);
+        delivery
     }
 
     /// A new delivery whose attempt 1 begins with it.
@@ -156,8 +204,36 @@ impl Delivery {
         delivery
     }
 
+    /// Somebody cancelled it while an attempt was in flight.
+    pub fn cancel_requested(&self) -> bool {
+        self.ending == Some(Ending::Cancel)
+    }
+
     fn ended(&self, state: State, at: Timestamp) -> Self {
-        Self { state, ended_at: Some(at), ..self.clone() }
+        // A clock that went back must not let a replay begin before the end of the attempt before.
+        let ended_at = self.ended_at.max(Some(at));
+        Self { state, ending: None, back_to: None, ended_at, ..self.clone() }
+    }
+
+    /// The end of a pending delivery whose work is over.
+    fn ended_as(&self, over: Over, at: Timestamp) -> Self {
+        let state = match over {
+            Over::Gone(reason) => State::Cancelled(reason),
+            Over::Paused if self.attempts_made > 0 => State::Failed(FailReason::EndpointPaused),
+            Over::Paused => State::Skipped,
+        };
+        self.ended(state, at)
+    }
+
+    /// What becomes of a delivery that would be pending again.
+    fn pending_or_over(self, over: Option<Over>, at: Timestamp) -> Self {
+        match (self.ending, over) {
+            (Some(Ending::Cancel), _) => self.ended(State::Cancelled(CancelReason::Requested), at),
+            // A deletion that came after the pause finds nothing to cancel.
+            (Some(Ending::Pause), _) => self.ended_as(Over::Paused, at),
+            (None, Some(over)) => self.ended_as(over, at),
+            (None, None) => Self { state: State::Pending, back_to: None, ..self },
+        }
     }
 }
 
@@ -166,8 +242,8 @@ impl Delivery {
 /// A schedule that was shortened since may have none left, and an endpoint may be gone.
 pub fn claim(delivery: &Delivery, terms: Terms<'_>, now: Timestamp) -> Claim {
     debug_assert_eq!(delivery.state, State::Pending);
-    if let Some(reason) = terms.gone {
-        return Claim::End(delivery.ended(State::Cancelled(reason), now));
+    if let Some(over) = terms.over {
+        return Claim::End(delivery.ended_as(over, now));
     }
     if delivery.attempts_used >= terms.schedule.attempts_max() {
         return Claim::End(delivery.ended(State::Failed(FailReason::Exhausted), now));
@@ -179,15 +255,29 @@ pub fn claim(delivery: &Delivery, terms: Terms<'_>, now: Timestamp) -> Claim {
     })
 }
 
-/// Takes back a claim whose attempt never dialled: its number is free again, and it is due as before.
+/// Begins the attempt of a replay: one more, whatever the schedule says, and whatever the delivery came to.
+///
+/// # Errors
+/// `Conflict` while another attempt is in flight: ask again when that has ended.
+pub fn begin_replay(delivery: &Delivery) -> Result<Delivery, Conflict> {
+    if delivery.state == State::Sending {
+        return Err(Conflict(delivery.state));
+    }
+    Ok(Delivery {
+        state: State::Sending,
+        attempts_made: delivery.attempts_made + 1,
+        back_to: Some(delivery.state),
+        ..delivery.clone()
+    })
+}
+
+/// Takes back a claim whose attempt never dialled: its number is free again, and all is as before.
 pub fn release(delivery: &Delivery, terms: Terms<'_>, now: Timestamp) -> Delivery {
     debug_assert_eq!(delivery.state, State::Sending);
-    let released =
-        Delivery { state: State::Pending, attempts_made: delivery.attempts_made - 1, ..delivery.clone() };
-    match terms.gone {
-        Some(reason) => released.ended(State::Cancelled(reason), now),
-        None if delivery.cancel_requested => released.ended(State::Cancelled(CancelReason::Requested), now),
-        None => released,
+    let released = Delivery { attempts_made: delivery.attempts_made - 1, ..delivery.clone() };
+    match delivery.back_to {
+        None | Some(State::Pending) => released.pending_or_over(terms.over, now),
+        Some(state) => Delivery { state, back_to: None, ending: None, ..released },
     }
 }
 
@@ -197,14 +287,13 @@ pub fn release(delivery: &Delivery, terms: Terms<'_>, now: Timestamp) -> Deliver
 pub fn settle(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, jitter: Jitter) -> Settlement {
     debug_assert_eq!(delivery.state, State::Sending);
     debug_assert_eq!(delivery.attempts_made, attempt.number);
+    if let Some(back_to) = delivery.back_to {
+        return settle_replay(delivery, back_to, terms, attempt);
+    }
     let failure = match &attempt.outcome {
         Outcome::Delivered { .. } => {
-            let delivered = Delivery {
-                attempts_used: delivery.attempts_used + 1,
-                lost_in_row: 0,
-                ..delivery.ended(State::Delivered, attempt.ended_at)
-            };
-            return Settlement { delivery: delivered, uses_budget: true };
+            let used = Delivery { attempts_used: delivery.attempts_used + 1, ..delivery.clone() };
+            return delivered(&used, terms, attempt, true);
         }
         Outcome::Failed(failure) => Some(failure),
         Outcome::Lost => None,
@@ -215,29 +304,56 @@ pub fn settle(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, jitter: 
     let counted = Delivery {
         attempts_used: delivery.attempts_used + u32::from(uses_budget),
         lost_in_row: if uses_budget { 0 } else { lost_in_row },
+        ended_at: Some(attempt.ended_at),
         ..delivery.clone()
     };
-    let end = |state| Settlement { delivery: counted.ended(state, attempt.ended_at), uses_budget };
-    if delivery.cancel_requested {
-        return end(State::Cancelled(CancelReason::Requested));
-    }
-    if let Some(reason) = terms.gone {
-        return end(State::Cancelled(reason));
-    }
+    // Our own faults say nothing about the receiver, and a paused webhook is past being watched.
+    let health = terms
+        .watch
+        .filter(|watch| failure.is_some() && !watch.paused)
+        .map(|watch| watch.health.failed(attempt.ended_at, watch.limits));
+    let pauses = health.as_ref().is_some_and(|turn| turn.pause);
+
     let wait = if uses_budget {
         terms.schedule.wait_after(counted.attempts_used, failure, attempt.ended_at, jitter)
     } else {
         Some(Wait { length: Duration::ZERO, cause: WaitCause::Lost })
     };
-    let Some(wait) = wait else { return end(State::Failed(FailReason::Exhausted)) };
-    let pending = Delivery {
-        state: State::Pending,
-        due_at: attempt.ended_at + wait.length,
-        wait: Some(wait),
-        ended_at: Some(attempt.ended_at),
-        ..counted
+    let over = terms.over.or(pauses.then_some(Over::Paused));
+    let ended_at = attempt.ended_at;
+    let delivery = match wait {
+        Some(wait) => {
+            let planned = Delivery { due_at: ended_at + wait.length, wait: Some(wait), ..counted };
+            planned.pending_or_over(over, ended_at)
+        }
+        None if counted.ending.is_some() || matches!(over, Some(Over::Gone(_))) => {
+            counted.pending_or_over(over, ended_at)
+        }
+        // The failure that pauses a webhook may also be the delivery's last.
+        None => counted.ended(State::Failed(FailReason::Exhausted), ended_at),
     };
-    Settlement { delivery: pending, uses_budget }
+    Settlement { delivery, uses_budget, health }
+}
+
+/// A replay's attempt: delivered ends the delivery, anything else leaves all as it was.
+fn settle_replay(delivery: &Delivery, back_to: State, terms: Terms<'_>, attempt: &Attempt) -> Settlement {
+    if matches!(attempt.outcome, Outcome::Delivered { .. }) {
+        return delivered(delivery, terms, attempt, false);
+    }
+    let tried = Delivery { ended_at: Some(attempt.ended_at), ..delivery.clone() };
+    let delivery = match back_to {
+        State::Pending => tried.pending_or_over(terms.over, attempt.ended_at),
+        State::Sending | State::Delivered | State::Failed(_) | State::Cancelled(_) | State::Skipped => {
+            Delivery { state: back_to, back_to: None, ending: None, ..tried }
+        }
+    };
+    Settlement { delivery, uses_budget: false, health: None }
+}
+
+fn delivered(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, uses_budget: bool) -> Settlement {
+    let delivery = Delivery { lost_in_row: 0, ..delivery.ended(State::Delivered, attempt.ended_at) };
+    let health = terms.watch.filter(|watch| watch.health != Health::default()).map(|_| Turn::cleared());
+    Settlement { delivery, uses_budget, health }
 }
 
 /// Cancels on request. What is in flight cannot be called back; its result will end the delivery.
@@ -247,15 +363,40 @@ pub fn settle(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, jitter: 
 pub fn cancel(delivery: &Delivery, now: Timestamp) -> Result<Delivery, Conflict> {
     match delivery.state {
         State::Pending => Ok(delivery.ended(State::Cancelled(CancelReason::Requested), now)),
-        State::Sending => Ok(Delivery { cancel_requested: true, ..delivery.clone() }),
+        State::Sending => match delivery.back_to {
+            // A replay of what was cancelled before must not dial any more either.
+            None | Some(State::Pending | State::Cancelled(_)) => {
+                Ok(Delivery { ending: Some(Ending::Cancel), ..delivery.clone() })
+            }
+            // It has ended; what is in flight is a replay.
+            Some(ended @ (State::Sending | State::Delivered | State::Failed(_) | State::Skipped)) => {
+                Err(Conflict(ended))
+            }
+        },
         State::Cancelled(_) => Ok(delivery.clone()),
-        State::Delivered | State::Failed(_) => Err(Conflict(delivery.state)),
+        State::Delivered | State::Failed(_) | State::Skipped => Err(Conflict(delivery.state)),
     }
 }
 
-/// Ends what is pending because its endpoint or its message is gone. What is in flight stays.
-pub fn abandon(delivery: &Delivery, reason: CancelReason, now: Timestamp) -> Option<Delivery> {
-    (delivery.state == State::Pending).then(|| delivery.ended(State::Cancelled(reason), now))
+/// Ends what is pending because its work is over. What is in flight stays.
+pub fn abandon(delivery: &Delivery, over: Over, now: Timestamp) -> Option<Delivery> {
+    (delivery.state == State::Pending).then(|| delivery.ended_as(over, now))
+}
+
+/// Marks what is in flight when its webhook is paused: a failure will end it.
+pub fn pause(delivery: &Delivery) -> Delivery {
+    Delivery { ending: delivery.ending.or(Some(Ending::Pause)), ..delivery.clone() }
+}
+
+/// Puts a skipped delivery on its schedule after all; `None` when it is not skipped.
+pub fn recover(delivery: &Delivery, now: Timestamp) -> Option<Delivery> {
+    (delivery.state == State::Skipped).then(|| Delivery {
+        state: State::Pending,
+        due_at: now,
+        // When a replay's attempt ended stays: the next one may not begin before.
+        ended_at: delivery.ended_at.filter(|_| delivery.attempts_made > 0),
+        ..delivery.clone()
+    })
 }
 
 /// Whether a delivery may be sent again by hand.
@@ -265,7 +406,7 @@ pub fn abandon(delivery: &Delivery, reason: CancelReason, now: Timestamp) -> Opt
 pub fn retryable(state: State) -> Result<(), Conflict> {
     match state {
         State::Delivered | State::Failed(_) | State::Cancelled(_) => Ok(()),
-        State::Pending | State::Sending => Err(Conflict(state)),
+        State::Pending | State::Sending | State::Skipped => Err(Conflict(state)),
     }
 }
 
@@ -295,11 +436,11 @@ impl WaitingFor {
 }
 
 /// What keeps a pending delivery from its next attempt; `None` when it is not pending.
-pub fn waiting_for(delivery: &Delivery, destination: &Destination, now: Timestamp) -> Option<WaitingFor> {
+pub fn waiting_for(delivery: &Delivery, receiver: &Receiver, now: Timestamp) -> Option<WaitingFor> {
     if delivery.state != State::Pending {
         return None;
     }
-    Some(match destination.holds_back() {
+    Some(match receiver.holds_back() {
         Some(HeldBack::Resume) => WaitingFor::Resume,
         Some(HeldBack::Client) => WaitingFor::Client,
         None if delivery.due_at > now => WaitingFor::Time,
@@ -308,10 +449,10 @@ pub fn waiting_for(delivery: &Delivery, destination: &Destination, now: Timestam
 }
 
 /// One line that says why the next attempt is when it is; `None` when none is planned.
-pub fn wait_because(delivery: &Delivery, destination: &Destination, now: Timestamp) -> Option<String> {
+pub fn wait_because(delivery: &Delivery, receiver: &Receiver, now: Timestamp) -> Option<String> {
     let mut line = String::new();
     let next = delivery.attempts_used + 1;
-    let max = destination.schedule.attempts_max();
+    let max = receiver.schedule().attempts_max();
     match delivery.wait {
         None => line.push_str("first attempt"),
         Some(wait) if wait.cause == WaitCause::Lost => {
@@ -326,7 +467,7 @@ pub fn wait_because(delivery: &Delivery, destination: &Destination, now: Timesta
                 WaitCause::RetryAfter => line.push_str(", lengthened by Retry-After"),
                 WaitCause::Throttled => line.push_str(", lengthened after a timeout or a 429"),
                 WaitCause::Schedule | WaitCause::Lost => {
-                    let share = destination.schedule.jitter_share();
+                    let share = receiver.schedule().jitter_share();
                     if share > 0.0 {
                         let _ = write!(line, " (planned wait ± {:.0} %)", share * 100.0);
                     }
@@ -335,7 +476,7 @@ pub fn wait_because(delivery: &Delivery, destination: &Destination, now: Timesta
             line.push_str(" after the one before");
         }
     }
-    match waiting_for(delivery, destination, now)? {
+    match waiting_for(delivery, receiver, now)? {
         WaitingFor::Time => {}
         WaitingFor::Slot => line.push_str("; due, waits for a free slot"),
         WaitingFor::Client => line.push_str("; waits for a client to connect"),

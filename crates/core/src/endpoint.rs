@@ -1,11 +1,14 @@
-//! Whatever receives: the settings of sources and destinations.
+//! Whatever receives: the settings of sources, destinations and webhooks.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
+use crate::event::Filter;
+use crate::id::{DestinationId, WebhookId};
 use crate::retry::Schedule;
+use crate::{Timestamp, limits};
 
 /// The header that carries the request key unless the destination names another.
 pub const IDEMPOTENCY_HEADER: &str = "X-Adal-Idempotency";
@@ -38,6 +41,11 @@ pub struct Answer {
     pub body: String,
 }
 
+/// A secret that only the server can read: encrypted, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sealed(pub String);
+
 /// A receiver of one source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Destination {
@@ -46,29 +54,137 @@ pub struct Destination {
     pub schedule: Schedule,
     pub idempotency_header: IdempotencyHeader,
     pub paused: bool,
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Sealed)>,
     pub max_in_flight: u32,
     pub rate_per_second: Option<f64>,
     pub timeout_seconds: u32,
 }
 
-impl Destination {
-    /// From name lookup to the end of the response head.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_secs(u64::from(self.timeout_seconds))
+/// A customer's endpoint, subscribed to event types.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Webhook {
+    pub url: String,
+    pub description: Option<String>,
+    /// What it is subscribed to, 1 to 100.
+    pub events: Vec<Filter>,
+    /// What its attempts are signed with, the current secret first.
+    pub secrets: Vec<SigningSecret>,
+    /// It gets nothing until it is made active again. Whether it is degraded is told by its health.
+    pub paused: bool,
+    pub schedule: Schedule,
+    pub headers: Vec<(String, Sealed)>,
+    pub max_in_flight: u32,
+    pub rate_per_second: Option<f64>,
+    pub timeout_seconds: u32,
+}
+
+/// One of a webhook's signing secrets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SigningSecret {
+    pub secret: Sealed,
+    /// It signs until then; `None`: it is the current one.
+    pub until: Option<Timestamp>,
+}
+
+impl Webhook {
+    /// The secrets that sign an attempt that starts at `now`, the current one first.
+    pub fn signing_secrets(&self, now: Timestamp) -> impl Iterator<Item = &SigningSecret> {
+        self.secrets.iter().filter(move |secret| secret.until.is_none_or(|until| now < until))
+    }
+}
+
+/// Names an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EndpointId {
+    Destination(DestinationId),
+    Webhook(WebhookId),
+}
+
+impl EndpointId {
+    pub fn uuid(self) -> u128 {
+        match self {
+            Self::Destination(id) => id.uuid(),
+            Self::Webhook(id) => id.uuid(),
+        }
+    }
+}
+
+impl fmt::Display for EndpointId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Destination(id) => id.fmt(out),
+            Self::Webhook(id) => id.fmt(out),
+        }
+    }
+}
+
+/// The settings of whatever a delivery goes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Receiver {
+    Destination(Destination),
+    Webhook(Webhook),
+}
+
+impl Receiver {
+    pub fn url(&self) -> &str {
+        match self {
+            Self::Destination(destination) => &destination.url,
+            Self::Webhook(webhook) => &webhook.url,
+        }
     }
 
-    /// How long a claimed attempt stays ours.
-    pub fn lease(&self) -> Duration {
-        self.timeout() + limits::LEASE_MARGIN
+    pub fn schedule(&self) -> &Schedule {
+        match self {
+            Self::Destination(destination) => &destination.schedule,
+            Self::Webhook(webhook) => &webhook.schedule,
+        }
+    }
+
+    /// Static headers: names and values.
+    pub fn headers(&self) -> &[(String, Sealed)] {
+        match self {
+            Self::Destination(destination) => &destination.headers,
+            Self::Webhook(webhook) => &webhook.headers,
+        }
+    }
+
+    /// Attempts at the same time, over all nodes together.
+    pub fn max_in_flight(&self) -> u32 {
+        match self {
+            Self::Destination(destination) => destination.max_in_flight,
+            Self::Webhook(webhook) => webhook.max_in_flight,
+        }
+    }
+
+    /// Attempts per second, over all nodes together; `None`: as many as there are.
+    pub fn rate_per_second(&self) -> Option<f64> {
+        match self {
+            Self::Destination(destination) => destination.rate_per_second,
+            Self::Webhook(webhook) => webhook.rate_per_second,
+        }
+    }
+
+    /// From name lookup to the end of the response head.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(u64::from(match self {
+            Self::Destination(destination) => destination.timeout_seconds,
+            Self::Webhook(webhook) => webhook.timeout_seconds,
+        }))
+    }
+
+    pub fn is_paused(&self) -> bool {
+        match self {
+            Self::Destination(destination) => destination.paused,
+            Self::Webhook(webhook) => webhook.paused,
+        }
     }
 
     /// What a pending delivery waits for that is due but may not begin; `None` when attempts may begin.
     pub fn holds_back(&self) -> Option<HeldBack> {
-        match self.kind {
-            _ if self.paused => Some(HeldBack::Resume),
-            DestinationKind::Cli => Some(HeldBack::Client),
-            DestinationKind::Http => None,
+        match self {
+            _ if self.is_paused() => Some(HeldBack::Resume),
+            Self::Destination(Destination { kind: DestinationKind::Cli, .. }) => Some(HeldBack::Client),
+            Self::Destination(Destination { kind: DestinationKind::Http, .. }) | Self::Webhook(_) => None,
         }
     }
 }

@@ -46,6 +46,10 @@ kinds! {
     Destination, DestinationId, "dst", "destination";
     /// A message received by a source.
     Request, RequestId, "req", "request";
+    /// A customer's endpoint, subscribed to event types.
+    Webhook, WebhookId, "whk", "webhook";
+    /// A message published to webhooks.
+    Event, EventId, "whe", "event";
     /// One message to one endpoint.
     Delivery, DeliveryId, "dlv", "delivery";
     /// One try of a delivery.
@@ -54,6 +58,8 @@ kinds! {
     ApiKey, ApiKeyId, "key", "key";
     /// A piece of work done in the background.
     Replay, ReplayId, "rpl", "replay";
+    /// Something that a workspace's owners are told.
+    Notice, NoticeId, "ntc", "notice";
     /// One change of a credit balance.
     Charge, ChargeId, "chg", "ledger entry";
 }

@@ -12,11 +12,16 @@
 //!     └──── lost: due at once ──────┘
 //!
 //!  Pending ── cancel, deletion, expiry ─▶ Cancelled ◀─ anything but 2xx ── Sending with cancel requested
+//!  Pending ── its webhook is paused ─▶ Failed(endpoint_paused) after an attempt, else Skipped
+//!  Skipped ── recover ─▶ Pending;  any but Sending ── replay ─▶ Sending ─▶ Delivered, or back to where it was
 //! ```
 
 pub mod delivery;
 pub mod endpoint;
+pub mod event;
+pub mod health;
 pub mod id;
+pub mod idempotency;
 pub mod limits;
 pub mod message;
 pub mod outcome;

@@ -42,3 +42,35 @@ pub const TEXT_SEARCH_SPAN_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 pub const PAGE_DEFAULT: usize = 25;
 /// Most items on a page of a list.
 pub const PAGE_MAX: usize = 100;
+/// Most webhooks of one workspace: what one event can fan out to.
+pub const WEBHOOKS_PER_WORKSPACE_MAX: usize = 1000;
+/// `timeout_seconds` of a webhook that does not set it.
+pub const TIMEOUT_SECONDS_WEBHOOK: u32 = 15;
+/// How long a replaced signing secret goes on signing beside the new one.
+pub const SECRET_OVERLAP: Duration = Duration::from_secs(24 * 3600);
+/// Most secrets of a webhook that sign at the same time.
+pub const SECRETS_MAX: usize = 5;
+/// How long attempts to webhooks are kept.
+pub const ATTEMPTS_KEPT: Duration = Duration::from_secs(3 * 24 * 3600);
+/// Most events of one replay.
+pub const REPLAY_EVENTS_MAX: usize = 10_000;
+/// Replays of webhooks that a workspace may ask for in a UTC day.
+pub const REPLAYS_PER_DAY_MAX: u32 = 20;
+/// A key of a publishing call is held for at least so long.
+pub const IDEMPOTENCY_KEPT_MIN: Duration = Duration::from_secs(24 * 3600);
+/// Longest type of an event and longest filter of a webhook, in bytes; both are ASCII.
+pub const EVENT_TYPE_BYTES_MAX: usize = 128;
+/// Largest body of an event as receivers get it, in bytes (256 KiB).
+pub const EVENT_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Most events of one batch.
+pub const EVENTS_PER_BATCH_MAX: usize = 500;
+/// Largest body of a call that publishes a batch, in bytes (8 MiB).
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Range of the number of a webhook's `events`.
+pub const FILTERS_PER_WEBHOOK: std::ops::RangeInclusive<usize> = 1..=100;
+/// Longest description of a webhook, in characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 256;
+/// Longest idempotency key, in characters; the shortest has one.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// Deepest nesting of JSON that is canonicalised or compacted, in levels of lists and objects.
+pub const JSON_DEPTH_MAX: usize = 128;

@@ -1,6 +1,67 @@
-//! What a source received, exactly as it came.
+//! Messages: what a source received, exactly as it came, and what was published.
+
+use std::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::event::EventType;
+use crate::id::{EventId, Key, RequestId, Tail};
+
+/// Names a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MessageId {
+    Request(RequestId),
+    Event(EventId),
+}
+
+impl MessageId {
+    pub fn key(self) -> Key {
+        match self {
+            Self::Request(id) => id.key(),
+            Self::Event(id) => id.key(),
+        }
+    }
+
+    pub fn tail(self) -> Tail {
+        match self {
+            Self::Request(id) => id.tail(),
+            Self::Event(id) => id.tail(),
+        }
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(id) => id.fmt(out),
+            Self::Event(id) => id.fmt(out),
+        }
+    }
+}
+
+/// What a message carries. Cloning shares the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    Request(Received),
+    Event(Published),
+}
+
+impl Content {
+    pub fn body(&self) -> &Bytes {
+        match self {
+            Self::Request(received) => &received.body,
+            Self::Event(published) => &published.body,
+        }
+    }
+}
+
+/// A published event. Cloning shares the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    pub event_type: EventType,
+    /// What receivers get, byte for byte: type, timestamp and data as JSON.
+    pub body: Bytes,
+}
 
 /// The header lines of a request: order, duplicates and case as received, packed into one block of bytes.
 ///

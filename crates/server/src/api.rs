@@ -10,22 +10,27 @@ mod bulk_retries;
 mod credits;
 mod deliveries;
 mod destinations;
+mod endpoints;
 pub(crate) mod error;
+mod events;
 mod fault;
 pub(crate) mod frame;
 mod health;
 mod keys;
 mod name;
+mod notices;
 mod openapi;
 mod path;
 mod query;
 mod records;
+mod replays;
 mod requests;
 mod sources;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod token;
+mod webhooks;
 mod wire;
 mod workspaces;
 
@@ -33,6 +38,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use restante_core::health::Limits;
 use restante_store::{Store, Vitals};
 use tokio::sync::watch;
 use utoipa::OpenApi;
@@ -41,8 +47,12 @@ use utoipa_axum::routes;
 
 use crate::channel::guard::Rules;
 use crate::clock::Clock;
+use crate::probe::Prober;
+use crate::telemetry::Metrics;
+use crate::vault::Vault;
+use endpoints::Judge;
 
-pub use auth::LastUsed;
+pub use auth::{KnownKeys, LastUsed};
 pub use openapi::openapi;
 pub use token::{FirstKeyFault, LIVE_PREFIX, TEST_PREFIX, first_key, new_token};
 
@@ -63,6 +73,15 @@ pub struct ApiState {
     pub stopping: watch::Receiver<bool>,
     /// Keys' use that is not written down yet.
     pub last_used: Arc<LastUsed>,
+    /// Keys that need not be looked up again.
+    pub keys: Arc<KnownKeys>,
+    /// Seals what is secret.
+    pub vault: Arc<Vault>,
+    /// Sends test events.
+    pub prober: Arc<Prober>,
+    /// When webhooks are degraded and paused.
+    pub health_limits: Limits,
+    pub counters: Arc<Metrics>,
 }
 
 /// The state as handlers share it.
@@ -75,6 +94,11 @@ impl ApiState {
     /// What could not be written is kept for the next time.
     pub async fn flush_last_used(&self) -> Result<(), restante_store::Error> {
         self.last_used.flush(self).await
+    }
+
+    /// What endpoints' settings are judged with.
+    fn judge(&self) -> Judge<'_> {
+        Judge { rules: &self.rules, vault: &self.vault, clock: &*self.clock }
     }
 }
 
@@ -97,6 +121,20 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(deliveries::attempts))
         .routes(routes!(deliveries::cancel))
         .routes(routes!(deliveries::retry))
+        .routes(routes!(events::publish, events::list))
+        .routes(routes!(events::publish_batch))
+        .routes(routes!(events::get))
+        .routes(routes!(webhooks::create, webhooks::list))
+        .routes(routes!(webhooks::get, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::rotate_secret))
+        .routes(routes!(webhooks::test))
+        .routes(routes!(webhooks::list_deliveries))
+        .routes(routes!(replays::attempts))
+        .routes(routes!(replays::replay))
+        .routes(routes!(replays::list))
+        .routes(routes!(replays::replay_delivery))
+        .routes(routes!(replays::recover))
+        .routes(routes!(notices::list))
         .routes(routes!(workspaces::get, workspaces::update))
         .routes(routes!(workspaces::list, workspaces::create))
         .routes(routes!(credits::get))

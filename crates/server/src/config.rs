@@ -3,11 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use restante_core::limits;
+use restante_core::{health, limits};
+use restante_store::Policy;
 
 use crate::channel::guard::PrivateTargets;
 use crate::ingress::TrustedProxies;
+use crate::vault::Secret;
+
+mod settings;
+
+pub use settings::SETTINGS;
 
 /// All settings of a server.
 #[derive(Debug, Clone)]
@@ -16,12 +23,17 @@ pub struct Config {
     pub data: PathBuf,
     pub public_url: Option<String>,
     pub admin_key: Option<String>,
+    pub secret_key: Option<Secret>,
     pub owner_email: Option<String>,
     pub log: String,
     pub allow_private_targets: PrivateTargets,
     pub allow_http_targets: bool,
     pub extra_ca_file: Option<PathBuf>,
     pub trusted_proxies: TrustedProxies,
+    pub degraded_after_failures: u32,
+    pub degraded_after_seconds: u64,
+    pub paused_after_seconds: u64,
+    pub retention_days: u32,
     pub intake_body_bytes: usize,
     pub disk_free_bytes: u64,
     pub threads: usize,
@@ -48,9 +60,6 @@ pub enum Fault {
     File(String),
 }
 
-/// Largest `intake_body_bytes`: a body is one value in the database and one block in memory.
-const INTAKE_BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
-
 /// Where a value comes from; later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
@@ -69,124 +78,6 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// Every setting, in the order of the reference page.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "listen",
-        help: "Address and port to listen on. Port 0 takes a free one.",
-        default: "127.0.0.1:8420",
-        set: |config, text| {
-            parse(text, "an address and port such as 127.0.0.1:8420").map(|it| config.listen = it)
-        },
-    },
-    Setting {
-        name: "data",
-        help: "The data directory, made when missing. One process at a time may use it.",
-        default: "./restante-data",
-        set: |config, text| keep(&mut config.data, PathBuf::from(text)),
-    },
-    Setting {
-        name: "public_url",
-        help: "The address under which the world reaches this server; the start of every source's URL.",
-        default: "http:// and the listening address",
-        set: |config, text| {
-            let url = text.trim_end_matches('/');
-            if !(url.starts_with("http://") || url.starts_with("https://")) {
-                return Err("must begin with http:// or https://".into());
-            }
-            keep(&mut config.public_url, Some(url.to_owned()))
-        },
-    },
-    Setting {
-        name: "admin_key",
-        help: "The first admin key, `rst_live_` and at least 24 characters, instead of an invented one.",
-        default: "invented and printed at the first start",
-        set: |config, text| {
-            if !text.starts_with("rst_live_") || text.len() < "rst_live_".len() + 24 {
-                return Err("must be rst_live_ and at least 24 characters".into());
-            }
-            keep(&mut config.admin_key, Some(text.to_owned()))
-        },
-    },
-    Setting {
-        name: "owner_email",
-        help: "The mail address of the first workspace's owner.",
-        default: "none",
-        set: |config, text| keep(&mut config.owner_email, Some(text.to_owned())),
-    },
-    Setting {
-        name: "log",
-        help: "What is logged: a level (error, warn, info, debug, trace), or target=level pairs with commas between.",
-        default: "info",
-        set: |config, text| keep(&mut config.log, text.to_owned()),
-    },
-    Setting {
-        name: "allow_private_targets",
-        help: "Networks outside the public internet that may be sent to: CIDR blocks with commas between, or `all`.",
-        default: "none",
-        set: |config, text| {
-            text.parse()
-                .map(|it| config.allow_private_targets = it)
-                .map_err(|fault: crate::channel::guard::NotATargetList| fault.to_string())
-        },
-    },
-    Setting {
-        name: "allow_http_targets",
-        help: "Whether plain http URLs may be sent to: true or false.",
-        default: "false",
-        set: |config, text| parse(text, "true or false").map(|it| config.allow_http_targets = it),
-    },
-    Setting {
-        name: "extra_ca_file",
-        help: "A PEM file of certificates trusted beside the public roots when sending.",
-        default: "none",
-        set: |config, text| keep(&mut config.extra_ca_file, Some(PathBuf::from(text))),
-    },
-    Setting {
-        name: "trusted_proxies",
-        help: "Networks of proxies whose X-Forwarded-For is believed, with commas between.",
-        default: "none",
-        set: |config, text| {
-            text.parse()
-                .map(|it| config.trusted_proxies = it)
-                .map_err(|fault: crate::ingress::NotANetwork| fault.to_string())
-        },
-    },
-    Setting {
-        name: "intake_body_bytes",
-        help: "Largest body a source takes, in bytes, up to 256 MiB.",
-        default: "5242880",
-        set: |config, text| match text.parse() {
-            Ok(bytes @ 1..=INTAKE_BODY_BYTES_MAX) => keep(&mut config.intake_body_bytes, bytes),
-            _ => Err(format!("must be 1 to {INTAKE_BODY_BYTES_MAX} bytes")),
-        },
-    },
-    Setting {
-        name: "disk_free_bytes",
-        help: "The server is not ready when the data directory's disk has less than this free, in bytes.",
-        default: "268435456",
-        set: |config, text| parse(text, "a number of bytes").map(|it| config.disk_free_bytes = it),
-    },
-    Setting {
-        name: "threads",
-        help: "Runtime threads for doors and deliveries, 1 to 256.",
-        default: "one for each core",
-        set: |config, text| match text.parse() {
-            Ok(threads @ 1..=256) => keep(&mut config.threads, threads),
-            _ => Err("must be 1 to 256".into()),
-        },
-    },
-];
-
-fn keep<T>(place: &mut T, value: T) -> Result<(), String> {
-    *place = value;
-    Ok(())
-}
-
-fn parse<T: std::str::FromStr>(text: &str, wanted: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is not {wanted}"))
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -194,12 +85,17 @@ impl Default for Config {
             data: PathBuf::from("./restante-data"),
             public_url: None,
             admin_key: None,
+            secret_key: None,
             owner_email: None,
             log: "info".into(),
             allow_private_targets: PrivateTargets::None,
             allow_http_targets: false,
             extra_ca_file: None,
             trusted_proxies: TrustedProxies::default(),
+            degraded_after_failures: 5,
+            degraded_after_seconds: 300,
+            paused_after_seconds: 432_000,
+            retention_days: 30,
             intake_body_bytes: limits::INTAKE_BODY_BYTES_MAX,
             disk_free_bytes: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
@@ -234,6 +130,21 @@ impl Config {
         Ok(config)
     }
 
+    /// When webhooks count as degraded, and when they are paused.
+    pub fn health_limits(&self) -> health::Limits {
+        health::Limits {
+            degraded_failures: self.degraded_after_failures,
+            degraded_after: Duration::from_secs(self.degraded_after_seconds),
+            paused_after: Duration::from_secs(self.paused_after_seconds),
+        }
+    }
+
+    /// What the store needs to know.
+    pub fn policy(&self) -> Policy {
+        let event_retention = Duration::from_secs(u64::from(self.retention_days) * 24 * 3600);
+        Policy { health: self.health_limits(), event_retention }
+    }
+
     /// What `--dev` does: any target may be sent to, in plain http too.
     pub fn loosen_for_development(&mut self) {
         self.allow_private_targets = PrivateTargets::All;
@@ -249,7 +160,12 @@ impl Config {
 }
 
 fn read_file(text: &str) -> Result<BTreeMap<String, String>, Fault> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| Fault::File(error.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        // Its own display quotes the line, and a secret may stand there.
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        Fault::File(format!("restante.toml, line {line}: {}", error.message()))
+    })?;
     let plain = |value: toml::Value| match value {
         toml::Value::String(text) => Some(text),
         toml::Value::Integer(number) => Some(number.to_string()),
@@ -348,15 +264,71 @@ mod tests {
             ("LISTEN", "nowhere"),
             ("PUBLIC_URL", "ftp://x"),
             ("ADMIN_KEY", "secret"),
+            ("SECRET_KEY", ""),
+            ("SECRET_KEY", "fifteen-letters"),
+            ("SECRET_KEY", "no white space please"),
             ("ALLOW_PRIVATE_TARGETS", "10.0.0.0/99"),
             ("ALLOW_HTTP_TARGETS", "perhaps"),
             ("TRUSTED_PROXIES", "x"),
+            ("DEGRADED_AFTER_FAILURES", "0"),
+            ("DEGRADED_AFTER_SECONDS", "-1"),
+            ("DEGRADED_AFTER_SECONDS", "315360001"),
+            ("PAUSED_AFTER_SECONDS", "0"),
+            ("PAUSED_AFTER_SECONDS", "5 days"),
+            ("RETENTION_DAYS", "0"),
+            ("RETENTION_DAYS", "366"),
             ("INTAKE_BODY_BYTES", "-1"),
             ("THREADS", "0"),
         ] {
             let fault = Config::layered(None, [pair(&format!("RESTANTE_{name}"), value)], []).unwrap_err();
             assert!(fault.to_string().contains(&name.to_lowercase()), "{fault}");
         }
+    }
+
+    #[test]
+    fn the_health_of_webhooks_has_the_promised_thresholds() {
+        let thresholds = |config: &Config| {
+            (config.degraded_after_failures, config.degraded_after_seconds, config.paused_after_seconds)
+        };
+        let config = Config::default();
+        assert_eq!((thresholds(&config), config.retention_days), ((5, 300, 432_000), 30));
+
+        let file =
+            "degraded_after_failures = 1\ndegraded_after_seconds = 0\npaused_after_seconds = 315360000";
+        let environment = [pair("RESTANTE_RETENTION_DAYS", "365")];
+        let config = Config::layered(Some(file), environment, []).unwrap();
+        assert_eq!((thresholds(&config), config.retention_days), ((1, 0, 315_360_000), 365));
+    }
+
+    #[test]
+    fn a_secret_key_is_never_shown() {
+        let config =
+            Config::layered(None, [pair("RESTANTE_SECRET_KEY", "canary-canary-canary")], []).unwrap();
+        assert_eq!(config.secret_key.as_ref().map(Secret::expose), Some("canary-canary-canary"));
+        let shown = format!("{config:?} {config:#?}");
+        assert!(shown.contains("secret_key: Some(Secret(..))") && !shown.contains("canary"), "{shown}");
+
+        for line in [
+            "secret_key = canary",
+            "secret_key = \"canary",
+            "secret_key = 'canary\"",
+            "secret_key = \"canary\"",
+            "secret_key = \"canary canary canary\"",
+            "secret_key = [\"canary canary\"]",
+            "secret_key = { canary = 1 }",
+            "secret_key = \"\\canary\"",
+            "secret_key \"canary-canary-canary\"",
+        ] {
+            let file = format!("log = \"info\"\n{line}\n");
+            let fault = Config::layered(Some(&file), [], []).unwrap_err();
+            assert!(!format!("{fault} {fault:?}").contains("canary"), "{line}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_parsed_is_told_by_line() {
+        let fault = Config::layered(Some("log = \"info\"\n\nlisten =\n"), [], []).unwrap_err();
+        assert!(fault.to_string().starts_with("restante.toml, line 3: "), "{fault}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 pub mod lanes;
 
-mod attempt;
+pub(crate) mod attempt;
 mod settler;
 mod shard;
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use restante_core::Timestamp;
-use restante_core::id::DestinationId;
+use restante_core::endpoint::EndpointId;
 use restante_store::{Dispatch, Parcel, Store, Withdraw};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
@@ -24,6 +24,7 @@ use crate::channel::ChannelConfig;
 use crate::channel::http::{HttpChannel, SetupFault};
 use crate::clock::Clock;
 use crate::telemetry::Metrics;
+use crate::vault::Vault;
 use lanes::Lanes;
 use settler::Settler;
 use shard::Shard;
@@ -51,12 +52,12 @@ pub struct Dispatcher {
 /// Which thread each lane is on: dealt out in turn as lanes turn up, so that a few busy ones are spread evenly.
 #[derive(Default)]
 struct Seats {
-    taken: FxHashMap<DestinationId, usize>,
+    taken: FxHashMap<EndpointId, usize>,
     next: usize,
 }
 
 impl Seats {
-    fn of(&mut self, endpoint: DestinationId, shards: usize) -> usize {
+    fn of(&mut self, endpoint: EndpointId, shards: usize) -> usize {
         let next = &mut self.next;
         *self.taken.entry(endpoint).or_insert_with(|| {
             *next = (*next + 1) % shards;
@@ -75,6 +76,7 @@ impl Dispatcher {
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
         channel: &ChannelConfig,
+        vault: &Arc<Vault>,
         handles: &[Handle],
     ) -> Result<Arc<Self>, SetupFault> {
         let share = IN_FLIGHT_MAX / u32::try_from(handles.len().max(1)).unwrap_or(1);
@@ -87,12 +89,15 @@ impl Dispatcher {
                 handle: handle.clone(),
                 // Connections belong to the thread that makes them.
                 channel: HttpChannel::new(channel)?,
+                store: Arc::clone(&store),
                 clock: Arc::clone(&clock),
                 metrics: Arc::clone(&metrics),
                 done,
                 unsettled: Arc::clone(&unsettled),
                 workers: Mutex::default(),
                 paced: Notify::new(),
+                vault: Arc::clone(vault),
+                opened: Mutex::default(),
             });
             let settler = Settler {
                 store: Arc::clone(&store),

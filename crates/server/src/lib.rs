@@ -10,8 +10,11 @@ pub mod channel;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+pub mod probe;
+pub mod signature;
 pub mod telemetry;
 pub mod threads;
+pub mod vault;
 
 mod door;
 mod ingress;
@@ -33,7 +36,9 @@ use clock::Clock;
 use config::Config;
 use dispatcher::Dispatcher;
 use ingress::Ingress;
+use probe::Prober;
 use telemetry::Metrics;
+use vault::Vault;
 
 /// How long attempts on the wire may go on when the server stops.
 const DRAIN_TIME: Duration = Duration::from_secs(8);
@@ -57,6 +62,8 @@ pub enum StartFault {
     Store(#[from] restante_store::Error),
     #[error(transparent)]
     FirstKey(#[from] api::FirstKeyFault),
+    #[error(transparent)]
+    SecretKey(#[from] vault::KeyFault),
 }
 
 /// A server that runs until [`Server::stop`].
@@ -104,11 +111,13 @@ impl Server {
         if orphans > 0 {
             tracing::warn!(count = orphans, "attempts that the last stop cut off are recorded as lost");
         }
+        let vault = open_vault(config, store.as_ref(), clock.as_ref()).await?;
         let dispatcher = Dispatcher::start(
             Arc::clone(&store),
             Arc::clone(&clock),
             Arc::clone(&metrics),
             &channel,
+            &vault,
             handles,
         )?;
         store.attach(Some(Arc::clone(&dispatcher) as _)).await?;
@@ -130,6 +139,11 @@ impl Server {
             disk: disk_check(config),
             stopping: stop.clone(),
             last_used: Arc::default(),
+            keys: Arc::default(),
+            prober: Arc::new(Prober::new(&channel, Arc::clone(&vault), Arc::clone(&clock))?),
+            vault,
+            health_limits: config.health_limits(),
+            counters: Arc::clone(&metrics),
         };
         let connections = door::connection_slots();
         let door = door::Door {
@@ -166,6 +180,17 @@ impl Server {
             task.abort();
         }
     }
+}
+
+/// The vault of this store. The store keeps a word sealed with its key, so that another key is noticed at the start.
+async fn open_vault(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Arc<Vault>, StartFault> {
+    let kept = store.secret_check(None).await?;
+    let secret_key = config.secret_key.as_ref().map(vault::Secret::expose);
+    let vault = Vault::load(secret_key, &config.data, kept.as_ref(), clock)?;
+    if kept.is_none() {
+        store.secret_check(Some(vault.check(clock))).await?;
+    }
+    Ok(Arc::new(vault))
 }
 
 async fn serve(door: door::Door, listener: TcpListener, handles: Vec<Handle>) {

@@ -16,6 +16,7 @@ const BUCKETS_SECONDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 #[derive(Debug, Default)]
 pub struct Metrics {
     accepted: AtomicU64,
+    published: AtomicU64,
     refused: [AtomicU64; Refusal::ALL.len()],
     delivered: AtomicU64,
     failed: [AtomicU64; FailureKind::ALL.len()],
@@ -91,6 +92,12 @@ impl Histogram {
 }
 
 impl Metrics {
+    /// Events of one call were stored and acknowledged.
+    pub fn published(&self, events: usize, took: Duration) {
+        self.published.fetch_add(events as u64, Ordering::Relaxed);
+        self.accept_seconds.observe(took);
+    }
+
     /// A request was stored and acknowledged.
     pub fn accepted(&self, took: Duration) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
@@ -135,6 +142,8 @@ impl Metrics {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         head(&mut page, "restante_requests_accepted_total", "counter", "Requests stored and acknowledged.");
         let _ = writeln!(page, "restante_requests_accepted_total {}", get(&self.accepted));
+        head(&mut page, "restante_events_published_total", "counter", "Events stored and acknowledged.");
+        let _ = writeln!(page, "restante_events_published_total {}", get(&self.published));
         head(&mut page, "restante_requests_refused_total", "counter", "Requests that intake turned away.");
         for (why, counter) in Refusal::ALL.iter().zip(&self.refused) {
             let _ = writeln!(

@@ -1,7 +1,11 @@
-//! Who takes part: workspaces with their sources and destinations, and the receivers behind those.
+//! Who takes part: workspaces with their sources, destinations and webhooks, and the receivers behind those.
 
-use restante_core::endpoint::{Destination as Setting, DestinationKind, IdempotencyHeader};
-use restante_core::id::{DestinationId, SourceId, WorkspaceId};
+use restante_core::endpoint::{
+    Destination, DestinationKind, EndpointId, IdempotencyHeader, Receiver as Setting, Sealed, SigningSecret,
+    Webhook,
+};
+use restante_core::event::Filter;
+use restante_core::id::{SourceId, WorkspaceId};
 use restante_core::retry::Schedule;
 
 use crate::in_force::InForce;
@@ -10,11 +14,17 @@ use crate::random::Random;
 use crate::receiver::{Mood, Receiver};
 use crate::timeline::Moment;
 
+/// Types that are published.
+pub const EVENT_TYPES: [&str; 4] = ["order.paid", "order.paid.late", "order.made", "user.made"];
+/// What webhooks are subscribed to.
+const FILTERS: [&str; 6] = ["*", "*", "order.*", "order.paid", "order.paid.*", "user.made"];
+
 #[derive(Debug, Default)]
 pub struct Cast {
     pub workspaces: Vec<WorkspaceId>,
     pub sources: Vec<Source>,
-    pub destinations: Vec<Destination>,
+    /// Destinations and webhooks.
+    pub endpoints: Vec<Endpoint>,
     pub receivers: Vec<Receiver>,
 }
 
@@ -29,25 +39,35 @@ pub struct Source {
     pub deletion_asked: Option<Moment>,
 }
 
-/// A destination, as its owner knows it.
+/// A destination or a webhook, as its owner knows it.
 #[derive(Debug)]
-pub struct Destination {
-    pub source: usize,
+pub struct Endpoint {
+    pub owner: Owner,
     /// Known once somebody was told.
-    pub id: Option<DestinationId>,
+    pub id: Option<EndpointId>,
     /// `None`: it is deleted, or not made yet.
     pub setting: InForce<Option<Setting>>,
 }
 
+/// What an endpoint belongs to, as a place in the cast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// It is a destination.
+    Source(usize),
+    /// It is a webhook.
+    Workspace(usize),
+}
+
 impl Cast {
-    /// Receivers for all destinations there will ever be: the moody ones, one that is always healthy, one that is
-    /// forbidden.
-    pub fn receivers(seed: u64, plan: &Plan, sick: Option<Mood>) -> Vec<Receiver> {
+    /// Receivers for all endpoints there are in the beginning: the moody ones, one that is always healthy, one that
+    /// is forbidden. `sick`: which of them is always in which mood.
+    pub fn receivers(seed: u64, plan: &Plan, sick: Option<(usize, Mood)>) -> Vec<Receiver> {
         let mut random = Random::keyed(&[seed, 4]);
         let moody = |number| Receiver::moody(seed, number, plan.busy_ms, plan.calm);
-        let mut receivers: Vec<Receiver> = (0..plan.destinations as u64).map(moody).collect();
-        if let Some(mood) = sick {
-            receivers[0] = Receiver::always(0, mood);
+        let count = (plan.destinations + plan.webhooks) as u64;
+        let mut receivers: Vec<Receiver> = (0..count).map(moody).collect();
+        if let Some((place, mood)) = sick {
+            receivers[place] = Receiver::always(place as u64, mood);
         }
         receivers.push(Receiver::always(receivers.len() as u64, Mood::Healthy));
         receivers.push(Receiver::forbidden(&mut random));
@@ -56,8 +76,13 @@ impl Cast {
 
     /// Destinations of a source that its owner knows to be there.
     pub fn living(&self, source: usize) -> Vec<usize> {
-        let all = self.destinations.iter().enumerate();
-        all.filter(|(_, it)| it.source == source && it.setting.last().is_some())
+        self.living_of(Owner::Source(source))
+    }
+
+    /// Endpoints that their owner knows to be there.
+    pub fn living_of(&self, owner: Owner) -> Vec<usize> {
+        let all = self.endpoints.iter().enumerate();
+        all.filter(|(_, it)| it.owner == owner && it.setting.last().is_some())
             .map(|(place, _)| place)
             .collect()
     }
@@ -66,33 +91,40 @@ impl Cast {
         self.workspaces[self.sources[source].workspace]
     }
 
-    pub fn workspace_of(&self, destination: usize) -> WorkspaceId {
-        self.workspace_of_source(self.destinations[destination].source)
+    pub fn workspace_of(&self, endpoint: usize) -> WorkspaceId {
+        match self.endpoints[endpoint].owner {
+            Owner::Source(source) => self.workspace_of_source(source),
+            Owner::Workspace(workspace) => self.workspaces[workspace],
+        }
     }
 
-    pub fn find(&self, id: DestinationId) -> Option<usize> {
-        self.destinations.iter().position(|it| it.id == Some(id))
+    pub fn is_webhook(&self, endpoint: usize) -> bool {
+        matches!(self.endpoints[endpoint].owner, Owner::Workspace(_))
+    }
+
+    pub fn find(&self, id: EndpointId) -> Option<usize> {
+        self.endpoints.iter().position(|it| it.id == Some(id))
     }
 }
 
-/// The URL of a destination at a receiver.
-pub fn url(receiver: usize, destination: usize) -> String {
-    format!("https://r{receiver}.example/d{destination}")
+/// The URL of an endpoint at a receiver.
+pub fn url(receiver: usize, endpoint: usize) -> String {
+    format!("https://r{receiver}.example/e{endpoint}")
 }
 
-/// The receiver and the destination that a URL of [`url`] names.
+/// The receiver and the endpoint that a URL of [`url`] names.
 pub fn places(url: &str) -> Option<(usize, usize)> {
-    let (receiver, rest) = url.strip_prefix("https://r")?.split_once(".example/d")?;
+    let (receiver, rest) = url.strip_prefix("https://r")?.split_once(".example/e")?;
     let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
     Some((receiver.parse().ok()?, rest[..digits].parse().ok()?))
 }
 
 /// Settings of a new destination.
-pub fn draw_setting(random: &mut Random, destination: usize, receiver: usize, calm: bool) -> Setting {
+pub fn draw_destination(random: &mut Random, place: usize, receiver: usize, calm: bool) -> Destination {
     let limited = !calm && random.chance(35);
-    Setting {
+    Destination {
         kind: if !calm && random.chance(4) { DestinationKind::Cli } else { DestinationKind::Http },
-        url: url(receiver, destination),
+        url: url(receiver, place),
         schedule: draw_schedule(random),
         idempotency_header: IdempotencyHeader::Standard,
         paused: !calm && random.chance(8),
@@ -101,6 +133,28 @@ pub fn draw_setting(random: &mut Random, destination: usize, receiver: usize, ca
         rate_per_second: if !calm && random.chance(20) { Some(random.pick(&[0.1, 0.5, 4.0])) } else { None },
         timeout_seconds: random.pick(&[1, 5, 15, 30]),
     }
+}
+
+/// Settings of a new webhook.
+pub fn draw_webhook(random: &mut Random, place: usize, receiver: usize, calm: bool) -> Webhook {
+    let limited = !calm && random.chance(35);
+    Webhook {
+        url: url(receiver, place),
+        description: None,
+        events: draw_filters(random),
+        secrets: vec![SigningSecret { secret: Sealed("sealed".into()), until: None }],
+        paused: !calm && random.chance(5),
+        schedule: draw_webhook_schedule(random),
+        headers: Vec::new(),
+        max_in_flight: if limited { random.pick(&[1, 2, 5]) } else { 64 },
+        rate_per_second: if !calm && random.chance(15) { Some(random.pick(&[0.5, 4.0])) } else { None },
+        timeout_seconds: random.pick(&[1, 5, 15]),
+    }
+}
+
+pub fn draw_filters(random: &mut Random) -> Vec<Filter> {
+    let count = random.between(1..=2);
+    (0..count).map(|_| Filter::parse(random.pick(&FILTERS)).expect("a filter of ours is one")).collect()
 }
 
 pub fn draw_schedule(random: &mut Random) -> Schedule {
@@ -113,5 +167,18 @@ pub fn draw_schedule(random: &mut Random) -> Schedule {
             jitter: random.pick(&[0.0, 0.1, 0.5]),
         },
         _ => Schedule::Quadratic { attempts: random.between(1..=6).try_into().expect("at most 6") },
+    }
+}
+
+/// Webhooks try often, so that their receivers' outages show.
+pub fn draw_webhook_schedule(random: &mut Random) -> Schedule {
+    if random.chance(25) {
+        return Schedule::Standard;
+    }
+    let short = random.chance(50);
+    let waits: &[f64] = if short { &[0.0, 0.25, 2.0, 5.0] } else { &[1.0, 30.0, 300.5, 1200.0] };
+    Schedule::Custom {
+        waits_seconds: (0..random.below(8)).map(|_| random.pick(waits)).collect(),
+        jitter: random.pick(&[0.0, 0.1, 0.5]),
     }
 }

@@ -33,6 +33,12 @@ impl<T> InForce<T> {
         self.entries[entry].told = Some(at);
     }
 
+    /// The change is done, and this is what it came to.
+    pub fn done_as(&mut self, entry: usize, at: Moment, value: T) {
+        self.entries[entry].value = value;
+        self.done(entry, at);
+    }
+
     pub fn refused(&mut self, entry: usize) {
         self.entries[entry].refused = true;
     }
@@ -49,6 +55,12 @@ impl<T> InForce<T> {
     /// All values that were ever asked for and not refused.
     pub fn ever(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().filter(|entry| !entry.refused).map(|entry| &entry.value)
+    }
+
+    /// The value of now, if all that was asked is done.
+    pub fn latest(&self) -> &T {
+        let asked = self.entries.iter().rev().find(|entry| !entry.refused);
+        &asked.expect("the first value is known").value
     }
 
     /// The value of now, if all that was asked was answered.

@@ -8,6 +8,7 @@ pub mod cast;
 pub mod checker;
 pub mod in_force;
 pub mod independence;
+pub mod met;
 pub mod plan;
 pub mod plant;
 pub mod random;
@@ -18,6 +19,7 @@ pub mod trace;
 pub mod world;
 
 use checker::Violation;
+use met::Met;
 use plan::Plan;
 use plant::Plant;
 use trace::Trace;
@@ -30,6 +32,7 @@ pub struct Run {
     pub violations: Vec<Violation>,
     pub trace: Trace,
     pub tally: Tally,
+    pub met: Met,
 }
 
 /// How much happened in a run.
@@ -46,6 +49,7 @@ pub fn run(seed: u64, plant: Option<Plant>) -> Run {
     let mut world = World::new(seed, Plan::draw(seed), plant);
     world.live();
     let violations = checker::check(&world.witness());
+    let met = met::count(&world.witness());
     let (trace, tally) = (world.trace, world.tally);
-    Run { seed, violations, trace, tally }
+    Run { seed, violations, trace, tally, met }
 }

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use restante_sim::independence;
+use restante_sim::met::Met;
 use restante_sim::{Run, run};
 
 const USAGE: &str = "usage: restante-sim [--seeds N] [--start S] | --seed X [--trace]";
@@ -20,11 +21,12 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let (mut events, mut attempts) = (0, 0);
+    let (mut events, mut attempts, mut met) = (0, 0, Met::new());
     for seed in asked.start..asked.start + asked.seeds {
         let run = run(seed, None);
         events += run.tally.events;
         attempts += run.tally.attempts;
+        run.met.iter().for_each(|(what, times)| *met.entry(what).or_default() += times);
         if asked.trace {
             run.trace.lines().iter().for_each(|line| println!("{line}"));
             println!("seed {seed}: {:?}, trace {:016x}", run.tally, run.trace.hash());
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         }
     }
     println!("{} seeds hold: {events} events, {attempts} attempts", asked.seeds);
+    met.iter().for_each(|(what, times)| println!("{times:>9} {what}"));
     ExitCode::SUCCESS
 }
 

@@ -1,8 +1,15 @@
 //! How a seed's world is: how long, how much, how bad.
 
+use std::time::Duration;
+
+use restante_core::health::Limits;
+use restante_store::Policy;
+
 use crate::random::Random;
 use crate::timeline::Moment;
 
+/// Events are kept so long from their last delivery's end where they are not kept for the default 30 days.
+pub const SHORT_RETENTION: Duration = Duration::from_secs(5 * 3600);
 /// So long after a request its attempts are still under way.
 const NEAR_MS: u64 = 20_000;
 
@@ -13,6 +20,12 @@ pub struct Plan {
     pub busy_ms: u64,
     pub publishes: u64,
     pub people: u64,
+    /// Things that workspaces want to publish, most of them more than once.
+    pub contents: u64,
+    /// What people do to webhooks.
+    pub keepers: u64,
+    /// How often somebody asks for many replays in a hurry.
+    pub hurry: u64,
     pub crashes: u64,
     pub stops: u64,
     pub jumps: u64,
@@ -27,6 +40,8 @@ pub struct Plan {
     pub workspaces: usize,
     pub sources: usize,
     pub destinations: usize,
+    pub webhooks: usize,
+    pub policy: Policy,
     /// No faults and no people: only receivers may be ill.
     pub calm: bool,
 }
@@ -34,8 +49,9 @@ pub struct Plan {
 impl Plan {
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::keyed(&[seed, 2]);
+        let busy_ms = random.pick(&[20_000, 180_000, 1_800_000, 6 * 3_600_000]);
         Self {
-            busy_ms: random.pick(&[20_000, 180_000, 1_800_000, 6 * 3_600_000]),
+            busy_ms,
             publishes: random.between(20..=100),
             people: random.between(0..=60),
             crashes: random.between(0..=4),
@@ -48,6 +64,11 @@ impl Plan {
             workspaces: random.index(2) + 1,
             sources: random.index(3) + 1,
             destinations: random.index(5) + 1,
+            contents: random.between(5..=40),
+            keepers: random.between(0..=50),
+            hurry: random.pick(&[0, 0, 0, 3]),
+            webhooks: random.index(4) + 1,
+            policy: draw_policy(&mut random, busy_ms),
             calm: false,
         }
     }
@@ -57,6 +78,8 @@ impl Plan {
         let drawn = Self::draw(seed);
         Self {
             people: 0,
+            keepers: 0,
+            hurry: 0,
             crashes: 0,
             stops: 0,
             jumps: 0,
@@ -65,6 +88,7 @@ impl Plan {
             commit_crashes: 0,
             poisonings: 0,
             destinations: drawn.destinations + 1,
+            webhooks: drawn.webhooks + 1,
             calm: true,
             ..drawn
         }
@@ -84,4 +108,18 @@ impl Plan {
         }
         times
     }
+}
+
+/// Limits that outages of a short life reach, now and then those of real life.
+fn draw_policy(random: &mut Random, busy_ms: u64) -> Policy {
+    if random.chance(15) {
+        return Policy::default();
+    }
+    let health = Limits {
+        degraded_failures: random.pick(&[1, 2, 3, 5]),
+        degraded_after: Duration::from_millis(busy_ms / random.pick(&[1000, 100, 20])),
+        paused_after: Duration::from_millis(busy_ms / random.pick(&[100, 10, 4])),
+    };
+    let event_retention = if random.chance(30) { SHORT_RETENTION } else { Policy::default().event_retention };
+    Policy { health, event_retention }
 }

@@ -19,6 +19,20 @@ pub enum Plant {
     NoGuard,
     /// What the receiver asks for in `Retry-After` is not passed on.
     RetryAfterIgnored,
-    /// All destinations together share one slot.
+    /// All endpoints together share one slot.
     OneSlot,
+    /// The key of a publishing call is kept in a later commit than its message.
+    KeyKeptLater,
+    /// A replay of failures takes along what was delivered meanwhile.
+    AcknowledgedReplayed,
+    /// The window of a replay ends before its last moment.
+    WindowOpenAtEnd,
+    /// After a crash the replays that were on the wire are on the list again.
+    ReplayRepeated,
+    /// Each failure of a degraded webhook gives a notice.
+    NoticeRepeated,
+    /// A webhook that is made active goes on with what its pause had ended.
+    ResumeRecovers,
+    /// Failing runs are kept in memory only.
+    RunForgotten,
 }

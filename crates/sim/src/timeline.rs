@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use restante_core::Timestamp;
 
-/// What the wall clock says when the world begins.
-const WALL_AT_START_MS: i64 = 1_796_000_000_000;
+/// What the wall clock says when the world begins: ten minutes into a UTC day, so that a clock that is set back meets
+/// the day before.
+const WALL_AT_START_MS: i64 = 1_795_997_400_000;
 
 /// Milliseconds of true time since the world began. The monotonic clock shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -8,6 +8,7 @@ mod faults;
 mod intake;
 mod job;
 mod node;
+mod outbound;
 mod people;
 mod set_up;
 
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 use restante_core::Timestamp;
 use restante_core::id::{DeliveryId, ReplayId};
-use restante_store::{Finished, Lease};
+use restante_store::{EventReceipt, Finished, Lease, Policy};
 
 use crate::Tally;
 use crate::cast::Cast;
@@ -23,7 +24,7 @@ use crate::plan::Plan;
 use crate::plant::Plant;
 use crate::random::Random;
 use crate::receiver::Mood;
-use crate::story::{Reads, Story};
+use crate::story::{Origin, Reads, Story};
 use crate::timeline::{Clocks, Moment, Timeline};
 use crate::trace::Trace;
 use attempts::Turn;
@@ -37,6 +38,9 @@ const QUIET_AFTER_MS: u64 = 6 * 24 * 3_600_000;
 /// Something that happens. `life` is that of the node it belongs to: what belongs to a dead node is void.
 enum Event {
     Publish(usize),
+    Call(usize),
+    CallAgain(usize),
+    KeepKey { life: u32, call: usize },
     Commit { life: u32 },
     Again { life: u32, jobs: Vec<Job> },
     Claim { life: u32, token: u64 },
@@ -45,6 +49,10 @@ enum Event {
     Arrive(u64),
     Answer(u64),
     Act,
+    Keep,
+    Hurry,
+    Resume(usize),
+    Recover(usize),
     Jump,
     Crash,
     Stop,
@@ -73,13 +81,19 @@ pub struct World {
     /// Counts the nodes there were.
     life: u32,
     turns: BTreeMap<u64, Turn>,
-    /// How often each (marker, destination) was begun.
-    begun: BTreeMap<(u64, usize), u64>,
+    /// How often each message was begun at each endpoint.
+    begun: BTreeMap<(Option<Origin>, usize), u64>,
     turns_begun: u64,
     bulk_retries: Vec<ReplayId>,
     /// The latest result of each delivery, to be brought once more when it does most harm.
     reported: BTreeMap<DeliveryId, Finished>,
     directory: tempfile::TempDir,
+    /// How much of what the store took was looked at.
+    looked: usize,
+    /// When all events were last looked at.
+    events_read: Moment,
+    /// The plant: keys of workspaces, the contents they were used for, and what callers are told.
+    late_keys: BTreeMap<(usize, String), (usize, Vec<EventReceipt>)>,
     /// Whether anything may still go wrong.
     faulty: bool,
     healed: Option<Moment>,
@@ -93,6 +107,7 @@ pub struct Witness<'a> {
     pub cast: &'a Cast,
     pub clocks: &'a Clocks,
     pub reads: &'a Reads,
+    pub policy: Policy,
     /// When faults had ended and people had put everything right.
     pub healed: Moment,
 }
@@ -108,8 +123,8 @@ impl World {
         Self::with_sick(seed, plan, plant, None)
     }
 
-    /// A world whose first destination's receiver is always in the given mood.
-    pub fn with_sick(seed: u64, plan: Plan, plant: Option<Plant>, sick: Option<Mood>) -> Self {
+    /// A world in which the receiver of this endpoint is always in this mood.
+    pub fn with_sick(seed: u64, plan: Plan, plant: Option<Plant>, sick: Option<(usize, Mood)>) -> Self {
         let cast = Cast { receivers: Cast::receivers(seed, &plan, sick), ..Cast::default() };
         let mut world = Self {
             seed,
@@ -129,6 +144,9 @@ impl World {
             turns_begun: 0,
             bulk_retries: Vec::new(),
             reported: BTreeMap::new(),
+            looked: 0,
+            events_read: Moment::default(),
+            late_keys: BTreeMap::new(),
             directory: node::directory(),
             healed: None,
             trace: Trace::default(),
@@ -159,6 +177,7 @@ impl World {
             cast: &self.cast,
             clocks: &self.clocks,
             reads: &self.reads,
+            policy: self.plan.policy,
             healed: self.healed.unwrap_or(self.clocks.now),
         }
     }
@@ -166,6 +185,9 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Publish(place) => self.publish(place),
+            Event::Call(place) => self.call(place),
+            Event::CallAgain(place) => self.call_again(place),
+            Event::KeepKey { life, call } if life == self.life => self.keep_key(call),
             Event::Commit { life } if life == self.life => self.commit(),
             Event::Again { life, jobs } if life == self.life => {
                 jobs.into_iter().for_each(|job| self.enqueue(job))
@@ -183,11 +205,16 @@ impl World {
             | Event::Abort { .. }
             | Event::Shut { .. }
             | Event::Prune { .. }
-            | Event::Bulk { .. } => {}
+            | Event::Bulk { .. }
+            | Event::KeepKey { .. } => {}
             Event::Dial(turn) => self.dial(turn),
             Event::Arrive(turn) => self.arrive(turn),
             Event::Answer(turn) => self.answer(turn),
             Event::Act => self.act(),
+            Event::Keep => self.keep(),
+            Event::Hurry => self.replay_failures(),
+            Event::Resume(endpoint) => self.resume(endpoint),
+            Event::Recover(endpoint) => self.recover(endpoint),
             Event::Jump => self.jump(),
             Event::Crash => self.crash("at some point"),
             Event::Stop => self.stop(),

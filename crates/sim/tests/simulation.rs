@@ -2,13 +2,50 @@
 
 use std::ops::Range;
 
+use restante_sim::met::Met;
 use restante_sim::plant::Plant;
 use restante_sim::{Run, independence, run};
 
-fn holds(seeds: Range<u64>) {
+/// What any fifty seeds have in them: a promise about something else holds because nothing happened.
+const MET: [&str; 21] = [
+    "acknowledged before its replay",
+    "attempt delivered",
+    "attempt failed",
+    "call accepted",
+    "call without an answer",
+    "event cancelled",
+    "event delivered",
+    "event ended by a pause",
+    "event exhausted",
+    "event past its time",
+    "event skipped",
+    "key repeated",
+    "key reused",
+    "notice of a pause",
+    "notice of degradation",
+    "recovery",
+    "replay beyond the quota",
+    "replay lost",
+    "replay of failures",
+    "replay of one",
+    "resend while paused",
+];
+
+fn holds(seeds: Range<u64>) -> Met {
+    let mut met = Met::new();
     for seed in seeds {
         let run = run(seed, None);
         assert!(run.violations.is_empty(), "{}", story(&run));
+        run.met.iter().for_each(|(what, times)| *met.entry(what).or_default() += times);
+    }
+    met
+}
+
+/// As [`holds`], over seeds enough for everything to happen.
+fn holds_and_meets_all(seeds: Range<u64>) {
+    let met = holds(seeds);
+    for what in MET {
+        assert!(met.get(what).is_some_and(|times| *times > 0), "{what}: never met, {met:?}");
     }
 }
 
@@ -31,22 +68,22 @@ fn caught_by(plant: Plant, invariants: &[u8], seeds: u64) {
 
 #[test]
 fn promises_hold_under_seeds_0_to_49() {
-    holds(0..50);
+    holds_and_meets_all(0..50);
 }
 
 #[test]
 fn promises_hold_under_seeds_50_to_99() {
-    holds(50..100);
+    holds_and_meets_all(50..100);
 }
 
 #[test]
 fn promises_hold_under_seeds_100_to_149() {
-    holds(100..150);
+    holds_and_meets_all(100..150);
 }
 
 #[test]
 fn promises_hold_under_seeds_150_to_199() {
-    holds(150..200);
+    holds_and_meets_all(150..200);
 }
 
 /// Seeds under which a lane that waited for its rate waited for as long as the clock had gone back.
@@ -73,12 +110,12 @@ fn are_independent(seeds: Range<u64>) {
 }
 
 #[test]
-fn a_failing_destination_changes_nothing_for_the_others() {
+fn a_failing_endpoint_changes_nothing_for_the_others() {
     are_independent(0..30);
 }
 
 #[test]
-fn a_failing_destination_changes_nothing_for_the_others_under_more_seeds() {
+fn a_failing_endpoint_changes_nothing_for_the_others_under_more_seeds() {
     are_independent(30..60);
 }
 
@@ -138,7 +175,42 @@ fn a_retry_after_that_is_ignored_is_seen() {
 }
 
 #[test]
-fn a_slot_shared_by_all_destinations_is_seen() {
+fn a_key_that_is_kept_after_its_message_is_seen() {
+    caught_by(Plant::KeyKeptLater, &[3], 20);
+}
+
+#[test]
+fn a_replay_of_what_was_acknowledged_is_seen() {
+    caught_by(Plant::AcknowledgedReplayed, &[11], 60);
+}
+
+#[test]
+fn a_window_without_its_last_millisecond_is_seen() {
+    caught_by(Plant::WindowOpenAtEnd, &[11], 20);
+}
+
+#[test]
+fn a_replay_that_is_made_again_after_a_crash_is_seen() {
+    caught_by(Plant::ReplayRepeated, &[11], 60);
+}
+
+#[test]
+fn a_notice_for_each_failure_of_an_episode_is_seen() {
+    caught_by(Plant::NoticeRepeated, &[12], 20);
+}
+
+#[test]
+fn a_webhook_that_makes_good_for_its_pause_by_itself_is_seen() {
+    caught_by(Plant::ResumeRecovers, &[7], 60);
+}
+
+#[test]
+fn a_failing_run_that_a_crash_forgets_is_seen() {
+    caught_by(Plant::RunForgotten, &[12], 20);
+}
+
+#[test]
+fn a_slot_shared_by_all_endpoints_is_seen() {
     let seen = (0..20).find(|seed| !independence::check(*seed, Some(Plant::OneSlot)).is_empty());
     assert!(seen.is_some());
 }

@@ -14,9 +14,19 @@ pub mod claim;
 pub mod config;
 pub mod erase;
 pub mod filter;
+pub mod health;
+pub mod idempotency;
+pub mod log;
+pub mod pause;
 pub mod prune;
+pub mod prune_events;
+pub mod publish;
 pub mod read;
+pub mod recover;
 pub mod replay;
+pub mod replay_one;
+pub mod replay_run;
+pub mod replay_webhook;
 pub mod retry;
 pub mod settle;
 pub mod take_over;
@@ -27,15 +37,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::Store;
+use crate::{Policy, Store};
 pub use tray::Tray;
-pub use world::{Origin, World, failed, ok};
+pub use world::{Origin, World, failed, filters, ok, started};
 
 /// Where a store keeps its things.
 #[async_trait]
 pub trait Home: Send + Sync {
     /// Opens what is kept there; the first time nothing is.
-    async fn open(&self) -> Arc<dyn Store>;
+    async fn open(&self, policy: Policy) -> Arc<dyn Store>;
 
     /// Ends a store as the death of its process would. What it had committed is found by the next `open`.
     async fn crash(&self, store: Arc<dyn Store>);
@@ -139,6 +149,8 @@ macro_rules! for_each_promise {
                 an_attempt_in_flight_outlives_its_destination
                 workspaces_do_not_see_each_others_records
                 endpoints_follow_a_change_at_once
+                a_workspace_has_at_most_a_thousand_webhooks
+                the_first_word_for_secrets_is_kept
             }
             read {
                 pages_are_newest_first_and_stay_put
@@ -168,6 +180,157 @@ macro_rules! for_each_promise {
                 a_changed_retention_counts_for_what_is_there
                 what_a_deletion_left_pending_is_swept
                 pruning_gives_leases_back
+            }
+            publish {
+                an_event_goes_to_every_webhook_that_wants_its_type
+                an_event_that_nobody_wants_is_stored
+                every_receiver_gets_the_same_bytes_at_every_attempt
+                a_batch_is_stored_whole_and_in_order
+                an_unknown_workspace_stores_nothing
+                a_paused_webhook_gets_a_delivery_that_is_skipped
+                subscriptions_count_from_the_next_event
+                webhooks_of_other_workspaces_see_nothing
+                events_are_listed_newest_first_by_type_and_time
+                requests_and_events_are_kept_apart
+                a_delivery_of_an_event_is_not_retried_by_hand
+                deleting_a_webhook_cancels_what_is_pending
+                listeners_are_told_of_events_and_their_deliveries
+                one_slow_webhook_does_not_hold_up_another
+                a_large_batch_is_delivered_bit_by_bit
+            }
+            idempotency {
+                the_same_call_again_gives_the_same_events
+                another_call_with_the_key_stores_nothing
+                a_call_without_a_key_is_never_a_repeat
+                one_key_covers_a_batch
+                a_key_belongs_to_its_workspace
+                of_calls_at_the_same_time_one_is_fresh
+                of_different_calls_at_the_same_time_one_is_refused
+                a_key_is_held_for_a_day_at_least
+                a_key_is_held_as_long_as_its_event
+            }
+            health {
+                five_failures_over_five_minutes_degrade_once
+                the_next_episode_has_its_own_notice
+                a_failure_after_120_hours_pauses
+                a_settlement_that_does_both_tells_both_in_order
+                the_failures_of_one_settle_count_one_after_another
+                lost_attempts_never_count
+                replays_that_fail_never_count
+                a_delivered_attempt_clears
+                failures_of_a_paused_webhook_do_not_count
+                a_changed_url_clears_and_other_changes_do_not
+                a_resumed_webhook_starts_without_a_run
+                a_delivered_test_clears
+                a_failing_run_outlives_the_process
+                webhooks_stand_each_for_itself
+            }
+            pause {
+                what_is_pending_ends_at_once
+                an_automatic_pause_ends_what_is_pending
+                what_is_in_flight_ends_by_its_result
+                what_was_in_flight_ends_also_if_the_webhook_was_resumed_meanwhile
+                what_a_dead_process_had_in_flight_ends_too
+                nothing_of_it_starts_once_the_pause_was_acknowledged
+                a_resumed_webhook_gets_only_what_comes_from_then_on
+                what_a_pause_ended_stays_ended_after_a_crash
+                what_a_pause_ended_looks_the_same_whoever_marks_it
+                what_a_pause_ended_cannot_be_cancelled
+                what_a_pause_ended_is_not_cancelled_by_a_deletion
+                a_second_pause_ends_what_came_in_between
+                a_cancelled_delivery_in_flight_stays_cancelled
+                a_pause_leaves_other_webhooks_alone
+            }
+            replay_run {
+                there_is_one_attempt_each_whatever_its_result
+                a_planned_attempt_stays_unless_the_replay_delivers
+                a_replay_begins_no_more_than_its_lane_has_room_for
+                what_is_due_comes_before_what_is_replayed
+                replays_of_one_webhook_run_one_after_another
+                replays_of_different_webhooks_run_side_by_side
+                a_replay_of_nothing_is_done_at_once
+                a_crash_neither_skips_nor_doubles
+                a_replay_whose_last_attempt_a_crash_took_ends
+                a_release_puts_it_back
+                what_was_released_goes_on_after_a_crash
+                a_pause_ends_a_replay
+                a_deletion_ends_a_replay
+                a_cancel_takes_a_delivery_out_of_what_is_left
+                a_cancelled_attempt_that_never_dialled_does_not_come_back
+                a_delivery_that_ended_cannot_be_cancelled_while_it_is_replayed
+                a_replay_goes_on_when_a_dispatcher_is_back
+                what_a_pause_ended_and_nobody_marked_is_replayed_as_ended
+                the_last_of_many_that_a_pause_ended_is_replayed_as_ended
+            }
+            replay_webhook {
+                the_window_is_on_the_start_of_attempts_and_inclusive
+                what_was_acknowledged_is_left_out
+                what_is_acknowledged_before_its_turn_is_skipped
+                what_never_failed_is_not_covered
+                the_oldest_by_their_first_failure_in_the_window_come_first
+                nothing_older_than_attempts_are_kept_is_reached
+                one_replay_takes_the_oldest_ten_thousand
+                a_workspace_has_twenty_replays_a_day
+                of_calls_at_the_same_time_twenty_are_taken
+                a_paused_webhook_takes_the_call_and_nothing_more
+                a_webhook_of_another_workspace_is_not_found
+                an_acknowledged_event_that_is_sent_again_stays_acknowledged
+            }
+            recover {
+                what_was_skipped_since_the_last_pause_is_delivered
+                the_window_is_on_acceptance_and_inclusive
+                the_window_is_exact_also_when_the_clock_went_back
+                a_window_takes_what_a_pause_skipped_by_when_it_was_accepted
+                what_is_recovered_runs_its_schedule
+                a_recovery_counts_what_became_of_it
+                nothing_is_recovered_of_a_paused_or_unknown_webhook
+                a_recovery_uses_no_quota
+                many_are_recovered
+                a_recovery_waits_for_no_upkeep
+                a_recovery_goes_on_when_upkeep_marked_the_rest
+                a_crash_neither_skips_nor_doubles
+                what_a_pause_skipped_is_recovered_also_after_a_crash
+                a_pause_ends_a_recovery
+                recoveries_and_replays_take_turns
+                what_was_skipped_by_a_clock_that_runs_behind_is_of_this_pause
+                a_recovered_delivery_can_be_cancelled
+            }
+            replay_one {
+                it_is_sent_again_from_every_state
+                the_attempt_that_delivered_first_is_still_listed
+                it_waits_for_what_is_in_flight_and_is_sent_whatever_that_came_to
+                it_does_not_wait_for_other_replays
+                it_uses_no_quota
+                nothing_is_sent_to_a_paused_webhook
+                what_is_not_the_webhooks_is_not_found
+                it_outlives_the_process
+            }
+            log {
+                every_attempt_is_a_line
+                a_status_picks_lines
+                the_bounds_are_strict
+                pages_have_neither_gaps_nor_repeats
+                pages_stay_put_while_newer_attempts_come
+                a_first_attempt_that_started_late_is_where_it_started
+                nothing_older_than_three_days_is_listed
+                a_log_is_of_one_webhook
+                a_clock_that_went_back_hides_nothing
+                a_log_is_what_happened
+                a_log_is_what_happened_also_when_the_clock_goes_back
+            }
+            prune_events {
+                an_event_is_kept_from_the_end_of_its_last_delivery
+                an_event_without_deliveries_is_kept_from_its_acceptance
+                an_event_is_there_as_long_as_it_is_being_delivered
+                a_replay_of_an_old_event_keeps_it
+                an_expired_event_cannot_be_touched
+                what_is_erased_before_its_turn_is_skipped_by_a_replay
+                pruning_takes_a_few_at_a_time_and_leaves_the_rest
+                a_changed_policy_counts_for_what_is_there
+                attempts_go_after_three_days_and_deliveries_stay
+                attempts_to_destinations_are_kept_as_long_as_their_requests
+                what_a_pause_left_pending_is_swept
+                events_of_a_deleted_webhook_are_pruned_too
             }
         }
     };

@@ -1,32 +1,41 @@
-//! A destination as it lives in a running node.
+//! A destination or a webhook as it lives in a running node.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use restante_core::endpoint::Destination;
-use restante_core::id::{DestinationId, SourceId, WorkspaceId};
-use restante_core::message::Received;
+use restante_core::endpoint::{EndpointId, Receiver};
+use restante_core::id::{SourceId, WorkspaceId};
+use restante_core::message;
 
 use crate::Content;
 
-/// One destination: its identity, its settings of the moment, and how many leases its lane can use.
+/// One endpoint: its identity, its settings of the moment, and how many leases its lane can use.
 ///
-/// There is one for each destination as long as the node runs, shared by all its parcels, so that a changed URL
+/// There is one for each as long as the node runs, shared by all its parcels, so that a changed URL
 /// counts from the next attempt's start.
 #[derive(Debug)]
 pub struct Endpoint {
-    pub id: DestinationId,
-    pub source: SourceId,
+    pub id: EndpointId,
+    pub feed: Feed,
     pub workspace: WorkspaceId,
     settings: RwLock<Arc<Settings>>,
     leases_max: AtomicU32,
 }
 
+/// Where an endpoint's messages come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feed {
+    /// From what this source receives.
+    Source(SourceId),
+    /// From the workspace's events.
+    Events,
+}
+
 /// The settings of an endpoint at one version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    pub destination: Destination,
+    pub receiver: Receiver,
     pub version: u32,
     /// It was deleted: no attempt may start.
     pub gone: bool,
@@ -36,10 +45,10 @@ pub struct Settings {
 const LEASES_MAX_START: u32 = 40;
 
 impl Endpoint {
-    pub fn new(id: DestinationId, source: SourceId, workspace: WorkspaceId, settings: Settings) -> Self {
+    pub fn new(id: EndpointId, feed: Feed, workspace: WorkspaceId, settings: Settings) -> Self {
         Self {
             id,
-            source,
+            feed,
             workspace,
             settings: RwLock::new(Arc::new(settings)),
             leases_max: AtomicU32::new(LEASES_MAX_START),
@@ -83,12 +92,16 @@ impl ContentBytes {
     }
 
     /// Wraps a content so that it counts.
-    pub(crate) fn hold(&self, received: Received) -> Content {
+    pub(crate) fn hold(&self, message: message::Content) -> Content {
         let block = |bytes: &Bytes| bytes.len() as u64;
+        let headers = match &message {
+            message::Content::Request(received) => block(received.headers.packed()),
+            message::Content::Event(_) => 0,
+        };
         // What the structures around the bytes take, roughly.
-        let bytes = block(&received.body) + block(received.headers.packed()) + 512;
+        let bytes = block(message.body()) + headers + 512;
         self.0.fetch_add(bytes, Ordering::Relaxed);
-        Content { received, held: Held { bytes, of: self.clone() } }
+        Content { message, held: Held { bytes, of: self.clone() } }
     }
 }
 

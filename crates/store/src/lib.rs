@@ -11,13 +11,22 @@ pub mod page;
 pub mod record;
 pub mod row;
 pub mod sqlite;
+#[cfg(feature = "conformance")]
+pub mod testbed;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use restante_core::endpoint::Answer;
-use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, Tail, WorkspaceId};
-use restante_core::message::Received;
+use bytes::Bytes;
+use restante_core::endpoint::{Answer, EndpointId, Sealed};
+use restante_core::event::EventType;
+use restante_core::health::{self, Health};
+use restante_core::id::{
+    DeliveryId, DestinationId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+};
+use restante_core::idempotency::{Fingerprint, IdempotencyKey};
+use restante_core::message::{self, MessageId, Received};
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Delivery, State, Timestamp};
 use tokio::sync::{Notify, broadcast};
@@ -37,6 +46,22 @@ pub enum Error {
     /// What is stored cannot be read. A person must look.
     #[error("stored data is damaged: {0}")]
     Damaged(String),
+}
+
+/// What the operator decides about what is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// When webhooks count as degraded, and when they are paused.
+    pub health: health::Limits,
+    /// How long events are kept, from the end of their last delivery.
+    pub event_retention: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let days = u64::from(restante_core::limits::RETENTION_DAYS_DEFAULT);
+        Self { health: health::Limits::default(), event_retention: Duration::from_secs(days * 24 * 3600) }
+    }
 }
 
 /// A request at the door.
@@ -63,6 +88,56 @@ pub enum Accepted {
     CreditsExhausted,
 }
 
+/// Events that one call publishes, all or none.
+#[derive(Debug)]
+pub struct Publishing {
+    pub workspace: WorkspaceId,
+    /// At least one.
+    pub events: Vec<NewEvent>,
+    pub claim: Option<KeyClaim>,
+    pub now: Timestamp,
+}
+
+/// An event to be stored.
+#[derive(Debug)]
+pub struct NewEvent {
+    pub event_type: EventType,
+    /// What receivers get.
+    pub body: Bytes,
+    /// Random part of the new ids.
+    pub tail: Tail,
+}
+
+/// The caller's key for a call, and what the call asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyClaim {
+    pub key: IdempotencyKey,
+    pub fingerprint: Fingerprint,
+}
+
+/// What became of a publishing call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Published {
+    /// Stored durably, with a delivery for each webhook that wants it. `crowded`: as for [`Accepted::Fresh`].
+    Fresh {
+        events: Vec<EventReceipt>,
+        crowded: bool,
+    },
+    /// An earlier call with this key asked for the same: these are its events.
+    Replayed(Vec<EventReceipt>),
+    /// An earlier call with this key asked for something else. Nothing was stored.
+    KeyReused,
+    NoWorkspace,
+}
+
+/// A stored event, as its caller is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventReceipt {
+    pub id: EventId,
+    /// Webhooks that wanted it, paused ones included.
+    pub deliveries: u32,
+}
+
 /// The right to settle one attempt: a delivery and its running attempt's number. The number is the fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lease {
@@ -74,19 +149,19 @@ pub struct Lease {
 #[derive(Debug, Clone)]
 pub struct Parcel {
     pub lease: Lease,
-    pub request: RequestId,
+    pub message: MessageId,
     pub endpoint: Arc<Endpoint>,
     pub content: Arc<Content>,
     /// Since when it is leased; never before the end of the attempt before.
     pub claimed_at: Timestamp,
-    /// From then on its request is gone and no attempt may start.
-    pub expires_at: Timestamp,
+    /// From then on its request is gone and no attempt may start; `None`: it does not expire while it is pending.
+    pub expires_at: Option<Timestamp>,
 }
 
-/// A request's content in memory, counted against the node's bound as long as anybody holds it.
+/// A message's content in memory, counted against the node's bound as long as anybody holds it.
 #[derive(Debug)]
 pub struct Content {
-    pub received: Received,
+    pub message: message::Content,
     held: endpoint::Held,
 }
 
@@ -102,8 +177,8 @@ pub trait Dispatch: Send + Sync + 'static {
 /// What is to be given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdraw {
-    Delivery { endpoint: DestinationId, delivery: DeliveryId },
-    Endpoint(DestinationId),
+    Delivery { endpoint: EndpointId, delivery: DeliveryId },
+    Endpoint(EndpointId),
 }
 
 /// What a claim found.
@@ -147,6 +222,8 @@ pub enum Retried {
     Fresh(DeliveryId),
     NotFound,
     Conflict(State),
+    /// Only deliveries of requests are retried by hand.
+    OfAnEvent,
     DestinationDeleted,
     CreditsExhausted,
 }
@@ -158,6 +235,28 @@ pub enum Replayed {
     NotFound,
     SourceDeleted,
     CreditsExhausted,
+}
+
+/// A span of time, both ends inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub since: Timestamp,
+    pub until: Timestamp,
+}
+
+/// What became of a call to replay or recover a webhook's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resent {
+    /// It goes on in the background, for so many events.
+    Started {
+        id: ReplayId,
+        events: u64,
+    },
+    NotFound,
+    /// The webhook is paused: nothing was started.
+    Paused,
+    /// The workspace used up what it has for this day.
+    QuotaExceeded,
 }
 
 /// Which deliveries of a destination a bulk retry takes: the latest delivery of each request, created within
@@ -212,6 +311,7 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
     Request(RequestId),
+    Event(EventId),
     Delivery(DeliveryId),
 }
 
@@ -238,8 +338,13 @@ pub trait Store: Send + Sync + 'static {
     /// dispatched; the rest is due in the table.
     async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error>;
 
-    /// Leases due deliveries of endpoints that have room, up to `most`, and dispatches them. Each begun attempt is
-    /// durable before it is dispatched.
+    /// Stores events, each with one delivery for each webhook of the workspace that wants its type, and claims the
+    /// caller's key: one durable transaction, over before this returns. Paused webhooks get a delivery that is
+    /// skipped. What the node has room for is leased at birth and dispatched; the rest is due in the table.
+    async fn publish(&self, publishing: Publishing) -> Result<Published, Error>;
+
+    /// Leases due deliveries of endpoints that have room, up to `most`, and dispatches them, then what replays have
+    /// not begun, and goes on with recoveries. Each begun attempt is durable before it is dispatched.
     async fn claim(&self, now: Timestamp, most: usize) -> Result<Claimed, Error>;
 
     /// Records finished attempts and what follows from them. The answers are in the order of the attempts.
@@ -292,11 +397,62 @@ pub trait Store: Send + Sync + 'static {
         tail: Tail,
     ) -> Result<Replayed, Error>;
 
+    /// Replays a webhook's failures: one attempt for each event that has a failed attempt in the window (by the
+    /// start of the attempt) and no delivered one, the oldest [`limits::REPLAY_EVENTS_MAX`] of them by their first
+    /// failure in it. The list is fixed, and counts against the workspace's quota of the UTC day, in this
+    /// transaction. A paused webhook: started, counted, and over at once with nothing to send.
+    ///
+    /// [`limits::REPLAY_EVENTS_MAX`]: restante_core::limits::REPLAY_EVENTS_MAX
+    async fn replay_webhook(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        window: Window,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Resent, Error>;
+
+    /// How many events [`Store::replay_webhook`] would take; `None`: there is no such webhook.
+    async fn count_replay(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        window: Window,
+        now: Timestamp,
+    ) -> Result<Option<u64>, Error>;
+
+    /// One more attempt of one delivery of a webhook, whatever its state, once none is in flight.
+    async fn replay_delivery(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        delivery: DeliveryId,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Resent, Error>;
+
+    /// Puts skipped deliveries of a webhook on its schedule after all: those accepted in the window, or, without
+    /// one, those skipped since it was last paused.
+    async fn recover(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        window: Option<Window>,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Resent, Error>;
+
+    /// Clears a webhook's failing run, because it was seen to work. `false`: there is no such webhook.
+    async fn clear_run(&self, workspace: WorkspaceId, webhook: WebhookId) -> Result<bool, Error>;
+
+    /// How webhooks stand, in their order. Unknown ones stand well.
+    async fn healths(&self, webhooks: Vec<WebhookId>) -> Result<Vec<Health>, Error>;
+
     /// Erases a request with its deliveries and attempts. `false`: there is none.
     async fn erase(&self, workspace: WorkspaceId, request: RequestId, now: Timestamp) -> Result<bool, Error>;
 
-    /// Erases up to `most` requests that are past their source's retention, and finishes what deletions left
-    /// pending. Returns whether more is left.
+    /// Erases up to `most` messages, and as many attempts and keys, that are past their time, and finishes what
+    /// deletions and pauses left pending. Returns whether more is left.
     async fn prune(&self, now: Timestamp, most: usize) -> Result<bool, Error>;
 
     /// Creates a configuration record; unique names and lookups are checked in the same transaction.
@@ -368,9 +524,40 @@ pub trait Store: Send + Sync + 'static {
         workspace: WorkspaceId,
         request: RequestId,
         now: Timestamp,
-    ) -> Result<Option<bytes::Bytes>, Error>;
+    ) -> Result<Option<Bytes>, Error>;
 
-    /// A delivery of a request that has not expired, with attempts.
+    /// An event that has not expired, with deliveries and attempts.
+    async fn event(
+        &self,
+        workspace: WorkspaceId,
+        event: EventId,
+        now: Timestamp,
+    ) -> Result<Option<row::Event>, Error>;
+
+    /// Events that have not expired, newest first, without deliveries. Bounded as `requests`.
+    async fn events(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::EventFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Event>, Error>;
+
+    /// A webhook's attempts of the last [`limits::ATTEMPTS_KEPT`], newest first, from behind a place, up to `limit`,
+    /// and where to go on. Bounded as `requests`. `None`: there is no such webhook.
+    ///
+    /// [`limits::ATTEMPTS_KEPT`]: restante_core::limits::ATTEMPTS_KEPT
+    async fn attempts(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        filter: row::LogFilter,
+        behind: Option<row::LogPlace>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Option<(Vec<row::Logged>, Option<row::LogPlace>)>, Error>;
+
+    /// A delivery of a message that has not expired, with attempts.
     async fn delivery(
         &self,
         workspace: WorkspaceId,
@@ -378,7 +565,7 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<row::Delivery>, Error>;
 
-    /// Deliveries of requests that have not expired, newest first, without attempts. Bounded as `requests`.
+    /// Deliveries of messages that have not expired, newest first, without attempts. Bounded as `requests`.
     async fn deliveries(
         &self,
         workspace: WorkspaceId,
@@ -386,6 +573,9 @@ pub trait Store: Send + Sync + 'static {
         page: Page,
         now: Timestamp,
     ) -> Result<Paged<row::Delivery>, Error>;
+
+    /// What tells whether secrets can be opened: the sealed word that is kept. Keeps `fresh` if there is none yet.
+    async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error>;
 
     /// Says where leased deliveries go. Until then, and after `None`, nothing is leased.
     async fn attach(&self, dispatch: Option<Arc<dyn Dispatch>>) -> Result<(), Error>;

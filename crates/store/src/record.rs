@@ -1,12 +1,13 @@
 //! Configuration records: typed bodies over one generic shape.
 
-use restante_core::endpoint::{Destination, Source};
+use restante_core::endpoint::{Destination, Source, Webhook};
+use restante_core::health;
 use restante_core::id::{self, Id, Key, WorkspaceId};
 use restante_core::{Timestamp, limits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{BulkRetry, Created, Error, Page, Paged, Store, Updated};
+use crate::{BulkRetry, Created, Error, Page, Paged, Store, Updated, Window};
 
 /// What a record is. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +17,9 @@ pub enum Kind {
     Destination = 3,
     ApiKey = 4,
     BulkRetry = 5,
+    Webhook = 6,
+    Replay = 7,
+    Notice = 8,
 }
 
 /// A record as it is stored.
@@ -60,8 +64,14 @@ pub struct Draft {
 pub trait Kept: Serialize + DeserializeOwned + Send {
     const KIND: Kind;
     type IdKind: id::Kind;
-    fn name(&self) -> Option<String>;
-    fn lookup(&self) -> Option<String>;
+    /// Unique among the living of its kind in the workspace.
+    fn name(&self) -> Option<String> {
+        None
+    }
+    /// Unique among the living of its kind.
+    fn lookup(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A typed record.
@@ -138,15 +148,109 @@ pub enum BulkRetryState {
     Ended,
 }
 
+/// A replay or a recovery and how far it is. Its parent is the webhook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplayJob {
+    pub kind: ReplayKind,
+    /// Inclusive: on attempt time for a replay, on accept time for a recovery.
+    pub since: Timestamp,
+    /// Inclusive.
+    pub until: Timestamp,
+    pub state: ReplayState,
+    /// Events when it was asked for.
+    pub total: u64,
+    /// Deliveries that it delivered so far.
+    pub delivered: u64,
+    /// Deliveries that failed all the same.
+    pub failed: u64,
+    /// Events that had been acknowledged, or erased, when their turn came.
+    pub skipped: u64,
+    /// Of a recovery: the window is on the time at which deliveries were skipped.
+    pub by_skip: bool,
+    /// Of a recovery: key of the last delivery looked at.
+    pub cursor: i64,
+    /// Of a recovery: deliveries beyond this key came later.
+    pub end: i64,
+}
+
+impl ReplayJob {
+    /// A replay of nothing yet.
+    pub(crate) const fn new(window: Window) -> Self {
+        Self {
+            kind: ReplayKind::Replay,
+            since: window.since,
+            until: window.until,
+            state: ReplayState::Queued,
+            total: 0,
+            delivered: 0,
+            failed: 0,
+            skipped: 0,
+            by_skip: false,
+            cursor: -1,
+            end: -1,
+        }
+    }
+}
+
+/// What a [`ReplayJob`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayKind {
+    /// One attempt for each event that failed in the window.
+    Replay,
+    /// One attempt for one delivery, whatever its state.
+    Single,
+    /// The normal schedule for each event that was skipped.
+    Recover,
+}
+
+/// Where a [`ReplayJob`] stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayState {
+    /// Another one of the same webhook comes first.
+    Queued,
+    Running,
+    /// A replay: all attempts have ended. A recovery: all are on their schedules.
+    Done,
+    /// Ended early: the webhook was paused or deleted, or was paused from the start.
+    Ended,
+}
+
+impl ReplayState {
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Ended)
+    }
+}
+
+/// Something that the owners of a workspace are told. Its parent is the webhook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Notice {
+    pub kind: NoticeKind,
+    /// When it was mailed to the owners.
+    pub mailed_at: Option<Timestamp>,
+}
+
+/// What a [`Notice`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeKind {
+    WebhookDegraded,
+    WebhookPaused,
+}
+
+impl From<health::Notice> for NoticeKind {
+    fn from(notice: health::Notice) -> Self {
+        match notice {
+            health::Notice::Degraded => Self::WebhookDegraded,
+            health::Notice::Paused => Self::WebhookPaused,
+        }
+    }
+}
+
 impl Kept for Workspace {
     const KIND: Kind = Kind::Workspace;
     type IdKind = id::kind::Workspace;
-    fn name(&self) -> Option<String> {
-        None
-    }
-    fn lookup(&self) -> Option<String> {
-        None
-    }
 }
 
 impl Kept for Source {
@@ -163,20 +267,11 @@ impl Kept for Source {
 impl Kept for Destination {
     const KIND: Kind = Kind::Destination;
     type IdKind = id::kind::Destination;
-    fn name(&self) -> Option<String> {
-        None
-    }
-    fn lookup(&self) -> Option<String> {
-        None
-    }
 }
 
 impl Kept for ApiKey {
     const KIND: Kind = Kind::ApiKey;
     type IdKind = id::kind::ApiKey;
-    fn name(&self) -> Option<String> {
-        None
-    }
     fn lookup(&self) -> Option<String> {
         Some(self.hash.clone())
     }
@@ -185,12 +280,21 @@ impl Kept for ApiKey {
 impl Kept for BulkRetryJob {
     const KIND: Kind = Kind::BulkRetry;
     type IdKind = id::kind::Replay;
-    fn name(&self) -> Option<String> {
-        None
-    }
-    fn lookup(&self) -> Option<String> {
-        None
-    }
+}
+
+impl Kept for Webhook {
+    const KIND: Kind = Kind::Webhook;
+    type IdKind = id::kind::Webhook;
+}
+
+impl Kept for ReplayJob {
+    const KIND: Kind = Kind::Replay;
+    type IdKind = id::kind::Replay;
+}
+
+impl Kept for Notice {
+    const KIND: Kind = Kind::Notice;
+    type IdKind = id::kind::Notice;
 }
 
 impl<T: Kept> Record<T> {

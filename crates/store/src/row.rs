@@ -1,8 +1,9 @@
 //! What reads give.
 
-use restante_core::endpoint::Destination;
-use restante_core::id::{ChargeId, DeliveryId, DestinationId, RequestId, SourceId};
-use restante_core::message::Headers;
+use restante_core::endpoint::{EndpointId, Receiver};
+use restante_core::event::EventType;
+use restante_core::id::{ChargeId, DeliveryId, DestinationId, EventId, RequestId, SourceId, WebhookId};
+use restante_core::message::{Headers, MessageId};
 use restante_core::{Delivery as Life, FailureKind, Timestamp};
 
 /// A stored request.
@@ -24,13 +25,27 @@ pub struct Request {
     pub deliveries: Vec<Delivery>,
 }
 
+/// A stored event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub id: EventId,
+    pub event_type: EventType,
+    /// What receivers get.
+    pub body: bytes::Bytes,
+    pub created_at: Timestamp,
+    /// How many there are.
+    pub fanout: u32,
+    /// Oldest first, with attempts; empty on lists.
+    pub deliveries: Vec<Delivery>,
+}
+
 /// A stored delivery with what its endpoint is set to now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
     pub id: DeliveryId,
-    pub request: RequestId,
-    pub destination_id: DestinationId,
-    pub destination: Destination,
+    pub message: MessageId,
+    pub endpoint: EndpointId,
+    pub receiver: Receiver,
     pub life: Life,
     pub retry_of: Option<DeliveryId>,
     pub created_at: Timestamp,
@@ -41,12 +56,43 @@ pub struct Delivery {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     pub number: u32,
-    pub manual: bool,
+    pub trigger: Trigger,
     /// Where it was sent.
     pub url: String,
     pub started_at: Timestamp,
     /// `None` while it is in flight.
     pub result: Option<AttemptResult>,
+}
+
+/// What made an attempt begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// The schedule.
+    Automatic,
+    /// A manual retry: it is the first of its delivery.
+    Manual,
+    /// A replay of a webhook.
+    Replay,
+}
+
+impl Trigger {
+    /// The wire's `trigger`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Automatic => "automatic",
+            Self::Manual => "manual",
+            Self::Replay => "replay",
+        }
+    }
+}
+
+/// One line of a webhook's attempts log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logged {
+    pub delivery: DeliveryId,
+    pub event: EventId,
+    pub event_type: EventType,
+    pub attempt: Attempt,
 }
 
 /// How an attempt ended.
@@ -125,12 +171,51 @@ pub struct RequestFilter {
     pub text: Option<String>,
 }
 
+/// Which events are wanted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventFilter {
+    /// Exactly this type.
+    pub event_type: Option<EventType>,
+    /// Inclusive, on acceptance.
+    pub since: Option<Timestamp>,
+    /// Inclusive, on acceptance.
+    pub until: Option<Timestamp>,
+}
+
+/// Which lines of an attempts log are wanted. The bounds are strict and on the start of the attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LogFilter {
+    pub before: Option<Timestamp>,
+    pub after: Option<Timestamp>,
+    pub status: Option<LogStatus>,
+}
+
+/// How attempts of a log stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStatus {
+    /// In flight.
+    Pending,
+    Delivered,
+    Failed,
+}
+
+/// A place in an attempts log: the line behind which to go on, towards older ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPlace {
+    pub started_at: Timestamp,
+    /// Key of the delivery.
+    pub delivery: i64,
+    pub number: u32,
+}
+
 /// Which deliveries are wanted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeliveryFilter {
     pub request: Option<RequestId>,
+    pub event: Option<EventId>,
     pub source: Option<SourceId>,
     pub destination: Option<DestinationId>,
+    pub webhook: Option<WebhookId>,
     /// The wire's `state`.
     pub state: Option<String>,
     /// Inclusive, on creation.

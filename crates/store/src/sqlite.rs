@@ -11,12 +11,16 @@ mod codec;
 mod config;
 mod driven;
 pub mod engine;
+mod health;
 mod history;
+mod jobs;
 mod migrate;
 mod prune;
+mod publish;
 mod read;
 mod records;
 mod replay;
+mod resend;
 mod scan;
 mod settle;
 mod store;
@@ -34,7 +38,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Error;
+use crate::{Error, Policy};
 use engine::Engine;
 use writer::{Answer, Shared, Task};
 
@@ -71,6 +75,7 @@ pub struct Sqlite {
     writer: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
     readers: Arc<Readers>,
+    policy: Policy,
     wal: PathBuf,
     /// Given up once the writer has ended.
     lock: Mutex<Option<File>>,
@@ -96,7 +101,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// `InUse` while another process has it open; what the file system, SQLite or a migration says.
-    pub fn open(directory: &Path) -> Result<Self, Fault> {
+    pub fn open(directory: &Path, policy: Policy) -> Result<Self, Fault> {
         let io = |error: std::io::Error| Fault::Io(format!("{}: {error}", directory.display()));
         make_private_directory(directory).map_err(io)?;
         let lock = File::create(directory.join(LOCK_FILE)).map_err(io)?;
@@ -106,7 +111,7 @@ impl Sqlite {
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
         let database = directory.join(DATABASE_FILE);
-        let engine = Engine::open(&database)?;
+        let engine = Engine::open(&database, policy)?;
         engine.conn.wal_hook(Some(|_, pages| {
             WAL_PAGES.set(usize::try_from(pages).unwrap_or(0));
             Ok(())
@@ -119,6 +124,7 @@ impl Sqlite {
             tasks: Mutex::new(Some(tasks)),
             writer: Mutex::new(Some(writer)),
             shared,
+            policy,
             wal: directory.join(format!("{DATABASE_FILE}-wal")),
             readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()) }),
             lock: Mutex::new(Some(lock)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 
 use super::pace::{Pace, Turn};
@@ -22,6 +22,8 @@ pub(super) struct Connection {
     host: HeaderValue,
     paths: Arc<[Uri]>,
     body_bytes: usize,
+    event: Option<Arc<str>>,
+    authorization: Option<HeaderValue>,
     pace: Arc<Pace>,
     tally: Arc<Mutex<Tally>>,
 }
@@ -34,7 +36,8 @@ impl Connection {
         line.connect().await.context("the target does not answer\nhint: start it before the generator")?;
         let host = plan.targets.host.clone();
         let paths = Arc::clone(&plan.targets.paths);
-        Ok(Self { line, host, paths, body_bytes: plan.body_bytes, pace, tally })
+        let (event, authorization) = (plan.event.clone(), plan.authorization.clone());
+        Ok(Self { line, host, paths, body_bytes: plan.body_bytes, event, authorization, pace, tally })
     }
 
     /// Sends one request after the other until the pace has no more turns.
@@ -61,11 +64,18 @@ impl Connection {
 
     fn request(&self, turn: &Turn) -> Request<Full<Bytes>> {
         let index = usize::try_from(turn.n % self.paths.len() as u64).expect("an index of the list");
-        let mut request = Request::new(Full::new(body::write(turn.due_us, turn.n, self.body_bytes)));
+        let body = match &self.event {
+            None => body::write(turn.due_us, turn.n, self.body_bytes),
+            Some(event_type) => body::write_event(event_type, turn.due_us, turn.n, self.body_bytes),
+        };
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.paths[index].clone();
         request.headers_mut().insert(HOST, self.host.clone());
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
         request
     }
 }

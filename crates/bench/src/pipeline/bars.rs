@@ -33,6 +33,7 @@ const PENDING_MIN: u64 = 1_000_000;
 pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
     let rates = &figures.rates;
     let ratio = |rate: &Option<Rate>| rate.as_ref().and_then(|rate| rate.ratio_median);
+    let beside = |one: &Option<Rate>, other: &Option<Rate>| Some(ratio(one)? / ratio(other)?);
     let (latency, memory) = (figures.latency.as_ref(), figures.memory.as_ref());
     let (start, hanging) = (figures.start.as_ref(), figures.hanging.as_ref());
     let ready = |start: &super::Start| start.paused.ready_seconds.max(start.due.ready_seconds);
@@ -42,6 +43,18 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
         at_least("durable accepts", ratio(&rates.accepts), 0.35, "of the ceiling"),
         at_least("events to one destination", ratio(&rates.events1), 0.22, "of the ceiling"),
         at_least("deliveries to ten destinations", ratio(&rates.events10), 0.45, "of the ceiling"),
+        at_least(
+            "events to one webhook",
+            beside(&rates.webhooks1, &rates.events1),
+            0.9,
+            "of that to destinations",
+        ),
+        at_least(
+            "events to ten webhooks",
+            beside(&rates.webhooks10, &rates.events10),
+            0.9,
+            "of that to destinations",
+        ),
         at_least(
             "events of 200 sources on a full store",
             ratio(&rates.sources200_loaded),
@@ -136,7 +149,7 @@ mod tests {
     #[test]
     fn a_bar_that_was_not_measured_is_neither_met_nor_missed() {
         let bars = judge(&Figures::default());
-        assert_eq!(bars.len(), 15);
+        assert_eq!(bars.len(), 17);
         assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
     }
 }

@@ -93,7 +93,12 @@ pub(super) struct Load {
     pub(super) count: Option<u64>,
     /// Requests per second of an open loop; `None` is a closed loop.
     pub(super) rate: Option<f64>,
+    /// The API key to publish events with; `None`: plain requests.
+    pub(super) publish: Option<String>,
 }
+
+/// Type of the events that are published.
+pub(super) const EVENT_TYPE: &str = "bench.sent";
 
 impl Load {
     /// Runs a generator process to its end.
@@ -115,6 +120,8 @@ impl Load {
             ("--seconds", self.seconds.map(|seconds| seconds.to_string())),
             ("--count", self.count.map(|count| count.to_string())),
             ("--rate", self.rate.map(|rate| rate.to_string())),
+            ("--event", self.publish.as_ref().map(|_| EVENT_TYPE.to_owned())),
+            ("--key", self.publish.clone()),
         ];
         for (name, value) in options {
             command.args(value.iter().flat_map(|value| [name, value]));

@@ -59,7 +59,7 @@ impl Bench {
     /// A closed loop on all connections, at these URLs in turn.
     pub(super) fn full_load(&self, urls: Vec<String>, seconds: f64) -> Load {
         let (connections, body_bytes) = (self.connections, self.body_bytes);
-        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate: None }
+        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate: None, publish: None }
     }
 
     /// Requests per second from the generator straight to the receiver.
@@ -78,10 +78,21 @@ impl Bench {
         destinations: usize,
     ) -> Result<Flow> {
         let urls: Vec<_> = sources.iter().map(|source| source.intake.clone()).collect();
-        let warm_up = self.full_load(urls.clone(), WARM_UP_SECONDS.min(self.scale.seconds));
-        let warm_up = self.flow_once(server, &warm_up, destinations).await?;
-        let mut flow =
-            self.flow_once(server, &self.full_load(urls, self.scale.seconds), destinations).await?;
+        self.flow_of(server, self.full_load(urls, self.scale.seconds), destinations).await
+    }
+
+    /// The same with events that are published to `webhooks` webhooks.
+    pub(super) async fn events(&self, server: &Server, webhooks: usize) -> Result<Flow> {
+        let url = format!("http://{}/v1/events", server.address);
+        let mut load = self.full_load(vec![url], self.scale.seconds);
+        load.publish = Some(self.admin_key.clone());
+        self.flow_of(server, load, webhooks).await
+    }
+
+    async fn flow_of(&self, server: &Server, load: Load, receivers: usize) -> Result<Flow> {
+        let seconds = Some(WARM_UP_SECONDS.min(self.scale.seconds));
+        let warm_up = self.flow_once(server, &Load { seconds, ..load.clone() }, receivers).await?;
+        let mut flow = self.flow_once(server, &load, receivers).await?;
         flow.lost += warm_up.lost;
         Ok(flow)
     }

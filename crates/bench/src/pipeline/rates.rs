@@ -23,6 +23,10 @@ pub(crate) struct Rates {
     pub(super) events1: Option<Rate>,
     /// Deliveries per second of one source with ten destinations.
     pub(super) events10: Option<Rate>,
+    /// Deliveries per second of published events, signed, to one webhook.
+    pub(super) webhooks1: Option<Rate>,
+    /// Deliveries per second of published events, signed, to ten webhooks.
+    pub(super) webhooks10: Option<Rate>,
     /// Deliveries per second of 200 sources with one destination each, on an empty store.
     pub(super) sources200_empty: Option<Rate>,
     /// The same on a store that holds `preloaded` messages of these sources.
@@ -61,7 +65,8 @@ enum Unit {
 /// Measures the wanted rates in interleaved rounds, the one on a full store last.
 pub(super) async fn measure(bench: &Bench, wanted: &impl Fn(Part) -> bool) -> Result<Rates> {
     let mut rates = Rates::default();
-    let parts = [Part::Ceiling, Part::Accepts, Part::Events1, Part::Events10, Part::Sources200];
+    let parts =
+        [Part::Ceiling, Part::Accepts, Part::Events1, Part::Events10, Part::Webhooks, Part::Sources200];
     if !parts.into_iter().any(wanted) {
         return Ok(rates);
     }
@@ -74,13 +79,21 @@ pub(super) async fn measure(bench: &Bench, wanted: &impl Fn(Part) -> bool) -> Re
             let next = rates.fresh(bench, Shape { sources: 1, destinations: 0 }, Unit::Accepts).await?;
             rates.accepts.get_or_insert_default().add(next);
         }
-        if wanted(Part::Events1) {
+        if wanted(Part::Events1) || wanted(Part::Webhooks) {
             let next = rates.fresh(bench, Shape { sources: 1, destinations: 1 }, Unit::Deliveries).await?;
             rates.events1.get_or_insert_default().add(next);
         }
-        if wanted(Part::Events10) {
+        if wanted(Part::Webhooks) {
+            let next = rates.published(bench, 1).await?;
+            rates.webhooks1.get_or_insert_default().add(next);
+        }
+        if wanted(Part::Events10) || wanted(Part::Webhooks) {
             let next = rates.fresh(bench, Shape { sources: 1, destinations: 10 }, Unit::Deliveries).await?;
             rates.events10.get_or_insert_default().add(next);
+        }
+        if wanted(Part::Webhooks) {
+            let next = rates.published(bench, 10).await?;
+            rates.webhooks10.get_or_insert_default().add(next);
         }
         if wanted(Part::Sources200) {
             let shape = Shape { sources: SOURCES_MANY, destinations: 1 };
@@ -107,8 +120,15 @@ impl Rates {
     }
 
     fn flows(&self) -> impl Iterator<Item = &Flow> {
-        let rates =
-            [&self.accepts, &self.events1, &self.events10, &self.sources200_empty, &self.sources200_loaded];
+        let rates = [
+            &self.accepts,
+            &self.events1,
+            &self.events10,
+            &self.webhooks1,
+            &self.webhooks10,
+            &self.sources200_empty,
+            &self.sources200_loaded,
+        ];
         rates.into_iter().flatten().flat_map(|rate| rate.rounds.iter().map(|round| &round.flow))
     }
 
@@ -131,6 +151,21 @@ impl Rates {
         // Its upkeep must not disturb the ceiling that follows.
         server.discard().await?;
         self.finish(bench, before, flow, unit, &format!("{}×{}", shape.sources, shape.destinations)).await
+    }
+
+    /// One round of events to `webhooks` webhooks on an empty store.
+    async fn published(&mut self, bench: &Bench, webhooks: usize) -> Result<Round> {
+        let before = match self.ceilings.last() {
+            Some(&neighbour) => neighbour,
+            None => self.ceiling(bench).await?,
+        };
+        let mut server = Server::start(bench).await?;
+        for index in 0..webhooks {
+            server.webhook(&bench.sink.url(&format!("/w/{index}"))).await?;
+        }
+        let flow = bench.events(&server, webhooks).await?;
+        server.discard().await?;
+        self.finish(bench, before, flow, Unit::Deliveries, &format!("events to {webhooks} webhooks")).await
     }
 
     /// All rounds on a store that was filled before.

@@ -16,6 +16,8 @@ pub(crate) enum Part {
     Events1,
     /// One source with ten destinations.
     Events10,
+    /// Events published to one webhook and to ten, beside the same for destinations.
+    Webhooks,
     /// 200 sources with one destination each, on an empty store and on a full one.
     Sources200,
     /// Latency at fixed rates and with one connection, beside the time of an fdatasync.

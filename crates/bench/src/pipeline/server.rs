@@ -17,6 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 use super::Bench;
+use super::child::EVENT_TYPE;
 use super::machine::ProcessMemory;
 use crate::clock;
 use crate::line::Line;
@@ -115,6 +116,16 @@ impl Server {
         let path = format!("/v1/sources/{}/destinations", source.id);
         let created = self.call(Method::POST, &path, &body).await?;
         Ok(Destination(format!("{path}/{}", text(&created, "id")?)))
+    }
+
+    /// A new webhook for the events of the benchmark. A failed attempt is repeated after a second or so.
+    pub(super) async fn webhook(&mut self, url: &str) -> Result<()> {
+        let body = json!({
+            "url": url,
+            "events": [EVENT_TYPE],
+            "schedule": { "kind": "custom", "waits_seconds": [1, 1, 2, 4] },
+        });
+        self.call(Method::POST, "/v1/webhooks", &body).await.map(drop)
     }
 
     /// Lets a paused destination go on.

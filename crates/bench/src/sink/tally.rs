@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::latency::{Latencies, Percentiles};
 use crate::{body, clock};
 
+/// The header that names an event, whatever names other messages.
+const EVENT_IDENTITY: &str = "webhook-id";
 /// Paths are spread over this many locks, so that threads seldom wait for each other.
 const SHARDS: usize = 8;
 
@@ -77,7 +79,10 @@ impl Tally {
 
     pub(super) fn arrive(&self, path: &str, headers: &HeaderMap, body: &[u8]) {
         let now_us = clock::unix_us();
-        let name = self.identity.as_ref().and_then(|identity| headers.get(identity));
+        let name = self
+            .identity
+            .as_ref()
+            .and_then(|identity| headers.get(identity).or_else(|| headers.get(EVENT_IDENTITY)));
         let name = name.map(|name| self.hashes.hash_one(name.as_bytes()));
         self.shard(path).arrive(path, name, now_us, body::sent_at_us(body));
     }

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod clients;
 mod hostile;
 mod kill;
+mod outage;
 mod process;
 mod sink;
 mod stop;

@@ -1,9 +1,16 @@
+//! Rules of schedules, cancels and releases; those of replays, pauses and health in files of their own.
+
+mod health;
+mod pause;
+mod replay;
+
 use super::*;
+use crate::endpoint::Destination;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 fn terms(schedule: &Schedule) -> Terms<'_> {
-    Terms { schedule, gone: None }
+    Terms { schedule, over: None, watch: None }
 }
 
 fn failed() -> Outcome {
@@ -90,7 +97,7 @@ fn cancel_by_state() {
     assert_eq!(cancel(&cancelled, NOW + Duration::from_secs(9)), Ok(cancelled.clone()));
 
     let sending = cancel(&Delivery::born_leased(NOW), NOW).unwrap();
-    assert_eq!((sending.state, sending.cancel_requested), (State::Sending, true));
+    assert_eq!((sending.state, sending.cancel_requested()), (State::Sending, true));
     let table = [
         (delivered(), State::Delivered),
         (failed(), State::Cancelled(CancelReason::Requested)),
@@ -107,7 +114,7 @@ fn cancel_by_state() {
 #[test]
 fn a_deleted_endpoint_gets_no_further_attempt() {
     let schedule = Schedule::default();
-    let gone = Terms { schedule: &schedule, gone: Some(CancelReason::EndpointDeleted) };
+    let gone = Terms { over: Some(Over::Gone(CancelReason::EndpointDeleted)), ..terms(&schedule) };
     let state = |outcome| {
         settle(&Delivery::born_leased(NOW), gone, &attempt(1, outcome, NOW), Jitter::NONE).delivery.state
     };
@@ -145,6 +152,7 @@ fn only_what_ended_can_be_retried_by_hand() {
         (State::Delivered, true),
         (State::Failed(FailReason::Exhausted), true),
         (State::Cancelled(CancelReason::Requested), true),
+        (State::Skipped, false),
     ];
     for (state, fine) in table {
         assert_eq!(retryable(state).is_ok(), fine, "{state:?}");
@@ -171,19 +179,21 @@ fn the_reason_for_a_wait_is_one_line() {
         Jitter::NONE,
     )
     .delivery;
-    let because = |destination: &Destination, now| wait_because(&settled, destination, now).unwrap();
+    let receiver = Receiver::Destination;
+    let because =
+        |destination: &Destination, now| wait_because(&settled, &receiver(destination.clone()), now).unwrap();
     assert_eq!(because(&destination, NOW), "attempt 2 of 8, 4 min after the one before");
     assert_eq!(
         because(&destination, NOW + Duration::from_secs(300)),
         "attempt 2 of 8, 4 min after the one before; due, waits for a free slot"
     );
     let paused = Destination { paused: true, schedule: Schedule::Standard, ..destination.clone() };
-    assert_eq!(waiting_for(&settled, &paused, NOW), Some(WaitingFor::Resume));
+    assert_eq!(waiting_for(&settled, &receiver(paused.clone()), NOW), Some(WaitingFor::Resume));
     assert_eq!(
         because(&paused, NOW),
         "attempt 2 of 8, 4 min (planned wait ± 20 %) after the one before; waits for the destination to be resumed"
     );
-    assert_eq!(wait_because(&Delivery::born_leased(NOW), &destination, NOW), None);
+    assert_eq!(wait_because(&Delivery::born_leased(NOW), &receiver(destination), NOW), None);
 }
 
 #[test]

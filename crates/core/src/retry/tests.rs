@@ -156,3 +156,55 @@ proptest::proptest! {
         proptest::prop_assert!((planned * 0.799_999..=planned * 1.200_001).contains(&drawn));
     }
 }
+
+/// Draws, one after the other, whose bits are spread (splitmix64).
+fn draws() -> impl Iterator<Item = Jitter> {
+    let mut state = 0u64;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Jitter::from_bits(mixed ^ (mixed >> 31))
+    })
+}
+
+/// The shortest and the longest of the waits of `standard`, in milliseconds.
+const STANDARD_BOUNDS_MS: [(u64, u64); 7] = [
+    (4_000, 6_000),
+    (240_000, 360_000),
+    (1_440_000, 2_160_000),
+    (5_760_000, 8_640_000),
+    (14_400_000, 21_600_000),
+    (28_800_000, 43_200_000),
+    (28_800_000, 43_200_000),
+];
+
+fn standard_wait(used: u32, jitter: Jitter) -> Duration {
+    let wait = Schedule::Standard.wait_after(used, Some(&status(500, None)), ENDED, jitter).unwrap();
+    assert_eq!(wait.cause, WaitCause::Schedule);
+    wait.length
+}
+
+#[test]
+fn the_smallest_and_the_largest_draw_of_standard() {
+    for (used, (shortest_ms, longest_ms)) in (1..).zip(STANDARD_BOUNDS_MS) {
+        let bounds = [0, u64::MAX].map(|bits| standard_wait(used, Jitter::from_bits(bits)));
+        assert_eq!(bounds, [shortest_ms, longest_ms].map(Duration::from_millis), "wait {used}");
+    }
+}
+
+#[test]
+fn each_wait_of_standard_is_spread_evenly_over_its_range() {
+    let mut draws = draws();
+    for (used, (shortest_ms, longest_ms)) in (1..).zip(STANDARD_BOUNDS_MS) {
+        let [shortest, longest] = [shortest_ms, longest_ms].map(Duration::from_millis);
+        let mut tenths = [0; 10];
+        for jitter in draws.by_ref().take(10_000) {
+            let length = standard_wait(used, jitter);
+            assert!((shortest..=longest).contains(&length), "wait {used}: {length:?}");
+            let tenth = 10 * (length - shortest).as_nanos() / (longest - shortest).as_nanos();
+            tenths[(tenth as usize).min(9)] += 1;
+        }
+        assert!(tenths.iter().all(|hits| (800..1200).contains(hits)), "wait {used}: {tenths:?}");
+    }
+}

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -47,6 +48,16 @@ scopes! {
     DeliveriesRead = "deliveries:read";
     /// Cancel and retry deliveries.
     DeliveriesWrite = "deliveries:write";
+    /// Publish events.
+    EventsPublish = "events:publish";
+    /// See events and their deliveries.
+    EventsRead = "events:read";
+    /// See webhooks, their attempts and replays.
+    WebhooksRead = "webhooks:read";
+    /// Make, change, test, replay and delete webhooks.
+    WebhooksWrite = "webhooks:write";
+    /// See what owners are told.
+    NoticesRead = "notices:read";
     /// See the workspace and its credits.
     WorkspaceRead = "workspace:read";
     /// Change the workspace.
@@ -60,7 +71,7 @@ scopes! {
 /// The holder of a valid key with the scope `S`, and the workspace the call is about.
 pub(crate) struct Caller<S> {
     pub(crate) workspace: WorkspaceId,
-    scopes: Vec<String>,
+    key: Arc<Record<ApiKey>>,
     wanted: PhantomData<S>,
 }
 
@@ -70,7 +81,7 @@ impl<S: Scope> Caller<S> {
     /// # Errors
     /// 403 that names the scope.
     pub(crate) fn require<Other: Scope>(&self) -> Result<(), ApiError> {
-        require(&self.scopes, Other::NAME)
+        require(&self.key.body.scopes, Other::NAME)
     }
 
     /// Where a record of the workspace is looked for.
@@ -100,7 +111,7 @@ impl<S: Scope> FromRequestParts<Api> for Caller<S> {
                 find_workspace(api, named.to_str().unwrap_or_default()).await?
             }
         };
-        Ok(Self { workspace, scopes: key.body.scopes, wanted: PhantomData })
+        Ok(Self { workspace, key, wanted: PhantomData })
     }
 }
 
@@ -119,10 +130,21 @@ fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
     })
 }
 
-async fn authenticate(api: &ApiState, token: &str) -> Result<Record<ApiKey>, ApiError> {
+async fn authenticate(api: &ApiState, token: &str) -> Result<Arc<Record<ApiKey>>, ApiError> {
     // The lookup is by hash: what it takes says nothing about how much of a guess is right.
-    let key = api.store.find::<ApiKey>(&token::hash(token)).await?;
-    let key = key.ok_or_else(|| ApiError::unauthorized("invalid_api_key", "this API key is not known"))?;
+    let hash = token::hash(token);
+    let known = api.keys.get(&hash, api.clock.monotonic());
+    let key = match known {
+        Some(key) => key,
+        None => {
+            let generation = api.keys.generation();
+            let key = api.store.find::<ApiKey>(&hash).await?;
+            let unknown = || ApiError::unauthorized("invalid_api_key", "this API key is not known");
+            let key = Arc::new(key.ok_or_else(unknown)?);
+            api.keys.put(hash, Arc::clone(&key), generation, api.clock.monotonic());
+            key
+        }
+    };
     if key.body.revoked_at.is_some() {
         return Err(ApiError::unauthorized("revoked_api_key", "this API key was revoked"));
     }
@@ -133,6 +155,56 @@ async fn authenticate(api: &ApiState, token: &str) -> Result<Record<ApiKey>, Api
 async fn find_workspace(api: &ApiState, named: &str) -> Result<WorkspaceId, ApiError> {
     let id = WorkspaceId::from_str(named).map_err(|_| ApiError::not_found::<id::kind::Workspace>())?;
     Ok(records::get(api, &Place::<Workspace> { workspace: id, parent: None, id }).await?.id)
+}
+
+/// How long a key is known without asking the store: what another node changed counts here after that.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Keys known at once.
+const KNOWN_MAX: usize = 10_000;
+
+/// Keys that were used a moment ago, by the hashes of their tokens.
+#[derive(Debug, Default)]
+pub struct KnownKeys(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: HashMap<String, (Arc<Record<ApiKey>>, Duration)>,
+    /// Counts what was forgotten: what was read before then must not be put back.
+    generation: u64,
+}
+
+impl KnownKeys {
+    fn get(&self, hash: &str, now: Duration) -> Option<Arc<Record<ApiKey>>> {
+        let known = self.known();
+        let (key, since) = known.keys.get(hash)?;
+        (now.saturating_sub(*since) < KNOWN_FOR).then(|| Arc::clone(key))
+    }
+
+    fn generation(&self) -> u64 {
+        self.known().generation
+    }
+
+    fn put(&self, hash: String, key: Arc<Record<ApiKey>>, generation: u64, now: Duration) {
+        let mut known = self.known();
+        if known.generation != generation {
+            return;
+        }
+        if known.keys.len() >= KNOWN_MAX {
+            known.keys.clear();
+        }
+        known.keys.insert(hash, (key, now));
+    }
+
+    /// Forgets all keys: one was changed here, and that counts at once.
+    pub(crate) fn forget(&self) {
+        let mut known = self.known();
+        known.keys.clear();
+        known.generation += 1;
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// When keys were last used, until that is written down. A write for each call would cost more than the call.
@@ -174,5 +246,51 @@ impl LastUsed {
 
     fn noted(&self) -> std::sync::MutexGuard<'_, HashMap<ApiKeyId, (WorkspaceId, Timestamp)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_core::id::Tail;
+
+    use super::*;
+
+    fn key() -> Arc<Record<ApiKey>> {
+        let at = Timestamp::from_millis(0);
+        let id = ApiKeyId::new(id::Key::from_value(1), Tail::from_bits(1));
+        let workspace = WorkspaceId::from_uuid(1);
+        let body = token::api_key("rst_live_x", "k".into(), Vec::new());
+        Arc::new(Record { id, workspace, parent: None, version: 1, created_at: at, updated_at: at, body })
+    }
+
+    #[test]
+    fn a_key_is_known_for_a_second() {
+        let (known, since) = (KnownKeys::default(), Duration::from_secs(9));
+        known.put("hash".into(), key(), known.generation(), since);
+        assert!(known.get("hash", since).is_some() && known.get("other", since).is_none());
+        assert!(known.get("hash", since + Duration::from_millis(999)).is_some());
+        assert!(known.get("hash", since + Duration::from_secs(1)).is_none());
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_known_after_it() {
+        let (known, now) = (KnownKeys::default(), Duration::ZERO);
+        let read_at = known.generation();
+        known.forget();
+        known.put("hash".into(), key(), read_at, now);
+        assert!(known.get("hash", now).is_none());
+        known.put("hash".into(), key(), known.generation(), now);
+        known.forget();
+        assert!(known.get("hash", now).is_none());
+    }
+
+    #[test]
+    fn no_more_than_so_many_keys_are_known() {
+        let (known, now) = (KnownKeys::default(), Duration::ZERO);
+        for number in 0..=KNOWN_MAX {
+            known.put(number.to_string(), key(), known.generation(), now);
+        }
+        assert!(known.get(&KNOWN_MAX.to_string(), now).is_some());
+        assert!(known.known().keys.len() <= KNOWN_MAX);
     }
 }

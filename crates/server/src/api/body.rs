@@ -8,20 +8,20 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::ApiError;
 
-/// Largest body of an API call, in bytes.
+/// Largest body of an API call that does not say otherwise, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A call's JSON body, whatever its content type says. An empty body counts as `{}`.
-pub(crate) struct Body<T>(pub(crate) T);
+/// A call's JSON body of at most `MAX` bytes, whatever its content type says. An empty body counts as `{}`.
+pub(crate) struct Body<T, const MAX: usize = BODY_BYTES_MAX>(pub(crate) T);
 
-impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Sync, T: DeserializeOwned, const MAX: usize> FromRequest<S> for Body<T, MAX> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let bytes = match Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await {
+        let bytes = match Limited::new(request.into_body(), MAX).collect().await {
             Ok(collected) => collected.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
-                let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
+                let message = format!("the body is larger than {MAX} bytes");
                 return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message));
             }
             Err(error) => {

@@ -47,7 +47,7 @@ enum Retryable {
 #[into_params(parameter_in = Query)]
 pub(crate) struct DryRun {
     /// Only count.
-    dry_run: Option<bool>,
+    pub(crate) dry_run: Option<bool>,
 }
 
 /// Retry many deliveries of a destination

@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use restante_core::id::{DeliveryId, DestinationId, Key, RequestId, SourceId, WorkspaceId, kind};
+use restante_core::id::{
+    DeliveryId, DestinationId, EventId, Key, RequestId, SourceId, WebhookId, WorkspaceId, kind,
+};
 use restante_core::{State as Standing, Timestamp};
 use restante_store::row::{self, DeliveryFilter};
 use restante_store::{Cancelled, Page, Paged, Retried, Start};
@@ -24,12 +26,18 @@ pub(crate) struct Wanted {
     /// Of this request.
     #[param(value_type = Option<String>)]
     request: Option<RequestId>,
+    /// Of this event.
+    #[param(value_type = Option<String>)]
+    event: Option<EventId>,
     /// Of requests to this source.
     #[param(value_type = Option<String>)]
     source: Option<SourceId>,
     /// To this destination.
     #[param(value_type = Option<String>)]
     destination: Option<DestinationId>,
+    /// To this webhook.
+    #[param(value_type = Option<String>)]
+    webhook: Option<WebhookId>,
     /// In this state.
     #[param(inline)]
     state: Option<StateInput>,
@@ -44,12 +52,27 @@ pub(crate) struct Wanted {
 /// States of a delivery.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum StateInput {
+pub(crate) enum StateInput {
     Pending,
     Sending,
     Delivered,
     Failed,
     Cancelled,
+    Skipped,
+}
+
+impl StateInput {
+    /// The wire's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Sending => "sending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+        }
+    }
 }
 
 /// List deliveries
@@ -65,11 +88,20 @@ pub(crate) async fn list(
     caller: Caller<DeliveriesRead>,
     listing: Listing<Wanted>,
 ) -> Result<Json<wire::Page<wire::Delivery>>, ApiError> {
-    let now = api.clock.now();
     let filter = listing.filter.read()?;
-    let found = api.store.deliveries(caller.workspace, filter, listing.page, now).await?;
-    let wire = |delivery| wire::Delivery::brief(delivery, now);
-    Ok(Json(wire::Page::new(found, listing.page.total, wire)))
+    page(&api, caller.workspace, filter, listing.page).await.map(Json)
+}
+
+/// A page of deliveries.
+pub(crate) async fn page(
+    api: &ApiState,
+    workspace: WorkspaceId,
+    filter: DeliveryFilter,
+    page: Page,
+) -> Result<wire::Page<wire::Delivery>, ApiError> {
+    let now = api.clock.now();
+    let found = api.store.deliveries(workspace, filter, page, now).await?;
+    Ok(wire::Page::new(found, page.total, |delivery| wire::Delivery::brief(delivery, now)))
 }
 
 /// Get a delivery
@@ -152,6 +184,11 @@ pub(crate) async fn retry(
         Retried::Fresh(new) => Ok((StatusCode::ACCEPTED, Json(show(&api, caller.workspace, new).await?))),
         Retried::NotFound => Err(ApiError::not_found::<kind::Delivery>()),
         Retried::Conflict(state) => Err(in_state("not_retryable", "retried", state)),
+        Retried::OfAnEvent => {
+            let message = "a delivery of an event is not retried by hand; \
+                           POST /v1/webhooks/{id}/deliveries/{id}/replay sends it again";
+            Err(ApiError::conflict("not_retryable", message))
+        }
         Retried::DestinationDeleted => {
             Err(ApiError::conflict("destination_deleted", "the destination of this delivery was deleted"))
         }
@@ -173,7 +210,11 @@ async fn read(
     delivery.ok_or_else(ApiError::not_found::<kind::Delivery>)
 }
 
-async fn show(api: &ApiState, workspace: WorkspaceId, id: DeliveryId) -> Result<wire::Delivery, ApiError> {
+pub(crate) async fn show(
+    api: &ApiState,
+    workspace: WorkspaceId,
+    id: DeliveryId,
+) -> Result<wire::Delivery, ApiError> {
     let now = api.clock.now();
     Ok(wire::Delivery::full(read(api, workspace, id, now).await?, now))
 }
@@ -196,15 +237,9 @@ fn cut(mut attempts: Vec<row::Attempt>, page: Page) -> Paged<row::Attempt> {
 impl Wanted {
     fn read(self) -> Result<DeliveryFilter, ApiError> {
         check_span(self.since, self.until)?;
-        let state = self.state.map(|state| match state {
-            StateInput::Pending => "pending",
-            StateInput::Sending => "sending",
-            StateInput::Delivered => "delivered",
-            StateInput::Failed => "failed",
-            StateInput::Cancelled => "cancelled",
-        });
-        let Self { request, source, destination, since, until, .. } = self;
-        Ok(DeliveryFilter { request, source, destination, state: state.map(str::to_owned), since, until })
+        let Self { request, event, source, destination, webhook, state, since, until } = self;
+        let state = state.map(|state| state.name().to_owned());
+        Ok(DeliveryFilter { request, event, source, destination, webhook, state, since, until })
     }
 }
 
@@ -217,7 +252,7 @@ mod tests {
         let all = |count| {
             let one = |number| row::Attempt {
                 number,
-                manual: false,
+                trigger: row::Trigger::Automatic,
                 url: String::new(),
                 started_at: Timestamp::from_millis(0),
                 result: None,

@@ -33,7 +33,7 @@ pub(crate) async fn create(
     Body(input): Body<DestinationInput>,
 ) -> Result<(StatusCode, Json<wire::Destination>), ApiError> {
     let source = records::get(&api, &caller.place::<Source>(source)).await?;
-    let destination = input.create(&api.rules)?;
+    let destination = input.create(api.judge())?;
     let (parent, tail) = (Some(source.id.uuid()), Tail::from_bits(api.clock.draw()));
     let made = api.store.make(Some(caller.workspace), parent, destination, tail, api.clock.now()).await?;
     Ok((StatusCode::CREATED, Json(written(made)?.into())))
@@ -97,7 +97,7 @@ pub(crate) async fn update(
     Within(source, id): Within<kind::Source, kind::Destination>,
     Body(input): Body<DestinationInput>,
 ) -> Result<Json<wire::Destination>, ApiError> {
-    let apply = |destination: &mut Destination| input.clone().update(destination, &api.rules);
+    let apply = |destination: &mut Destination| input.clone().update(destination, api.judge());
     Ok(Json(records::change(&api, &place(&caller, source, id), apply).await?.into()))
 }
 

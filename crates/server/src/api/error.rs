@@ -121,6 +121,13 @@ impl ApiError {
         Self::new(StatusCode::PAYMENT_REQUIRED, "credits_exhausted", message)
     }
 
+    /// Something of ours is broken, and a person must look.
+    pub(crate) fn broken(cause: impl Into<String>) -> Self {
+        let error =
+            Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "something is broken here");
+        Self { cause: Some(cause.into()), ..error }
+    }
+
     /// `details`, of which the first also becomes message and param.
     pub(crate) fn many(code: &'static str, details: Vec<Detail>) -> Self {
         let mut error = Self::invalid(code, "the request is not valid");

@@ -23,8 +23,8 @@ use super::{Api, ApiState, token, wire};
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewKey {
     name: String,
-    /// What it may do: `admin`, `keys:manage`, or `<resource>:read` or `<resource>:write` of `sources`, `requests`,
-    /// `deliveries` and `workspace`.
+    /// What it may do: `admin`, `keys:manage`, `events:publish`, `events:read`, `notices:read`, or `<resource>:read` or
+    /// `<resource>:write` of `sources`, `requests`, `deliveries`, `webhooks` and `workspace`.
     scopes: Vec<String>,
     /// `live` unless given.
     #[schema(value_type = Option<String>)]
@@ -125,8 +125,9 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let place = caller.place::<ApiKey>(id);
     guard_admin(&caller, &records::get(&api, &place).await?.body)?;
-    records::delete(&api, &place).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let deleted = records::delete(&api, &place).await;
+    api.keys.forget();
+    deleted.map(|()| StatusCode::NO_CONTENT)
 }
 
 /// Give a key a new token
@@ -191,8 +192,10 @@ async fn change(
         apply(key)?;
         guard_admin(caller, key)
     };
-    let key = records::change(api, &caller.place::<ApiKey>(id), guarded).await?;
-    Ok(show(api, key))
+    let changed = records::change(api, &caller.place::<ApiKey>(id), guarded).await;
+    // Also when it failed: whether it was stored is then not known.
+    api.keys.forget();
+    Ok(show(api, changed?))
 }
 
 /// Who manages keys must not thereby become an administrator, nor shut one out.

@@ -135,7 +135,8 @@ pub(crate) fn cursor(key: Key) -> String {
     format!("{CURSOR_VERSION}{:016x}", key.value())
 }
 
-fn read_cursor(text: &str) -> Option<Key> {
+/// The key in a cursor; `None` for what is none of ours.
+pub(crate) fn read_cursor(text: &str) -> Option<Key> {
     let digits = text.strip_prefix(CURSOR_VERSION)?;
     let canonical = digits.len() == 16 && digits.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
     let value = i64::from_str_radix(digits, 16).ok()?;

@@ -9,14 +9,16 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{DestinationId, SourceId, WorkspaceId};
+use restante_core::message::MessageId;
 use restante_store::{Change, Changed, row};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::auth::{Caller, DeliveriesRead, RequestsRead};
+use super::auth::{Caller, DeliveriesRead, EventsRead, RequestsRead};
 use super::error::ApiError;
 use super::query::Query;
 use super::{Api, wire};
@@ -35,8 +37,9 @@ pub(crate) struct Wanted {
 
 /// Follow what happens
 ///
-/// Server-sent events from now on. `request`: a request as in lists. `delivery`: a delivery with its attempts, each
-/// time it changes. `lagged`: `{"missed": n}` changes came faster than they could be sent.
+/// Server-sent events from now on. `request`: as in lists. `event`: as in lists, for keys with the scope `events:read`.
+/// `delivery`: a delivery with its attempts, each time it changes. `lagged`: `{"missed": n}` changes came faster than
+/// they could be sent.
 #[utoipa::path(
     get, path = "/v1/stream", operation_id = "stream.follow", tag = "stream",
     params(Wanted), responses((status = 200, body = String, content_type = "text/event-stream")),
@@ -53,6 +56,7 @@ pub(crate) async fn follow(
         stopping: api.stopping.clone(),
         workspace: caller.workspace,
         source: wanted.source,
+        sees_events: caller.require::<EventsRead>().is_ok(),
         sources: HashMap::new(),
         api,
     };
@@ -70,6 +74,7 @@ struct Follower {
     stopping: watch::Receiver<bool>,
     workspace: WorkspaceId,
     source: Option<SourceId>,
+    sees_events: bool,
     /// Sources of the destinations met so far. A deleted destination's record no longer tells.
     sources: HashMap<DestinationId, SourceId>,
 }
@@ -114,6 +119,13 @@ impl Follower {
                 let request = request.filter(|it| self.source.is_none_or(|wanted| wanted == it.source));
                 Ok(request.and_then(|it| event("request", &wire::Request::brief(it))))
             }
+            Changed::Event(id) => {
+                if self.source.is_some() || !self.sees_events {
+                    return Ok(None);
+                }
+                let shown = self.api.store.event(self.workspace, id, now).await?;
+                Ok(shown.and_then(|it| event("event", &wire::Event::brief(it))))
+            }
             Changed::Delivery(id) => {
                 let Some(delivery) = self.api.store.delivery(self.workspace, id, now).await? else {
                     return Ok(None);
@@ -128,14 +140,19 @@ impl Follower {
         &mut self,
         delivery: &row::Delivery,
     ) -> Result<Option<SourceId>, restante_store::Error> {
-        if let Some(known) = self.sources.get(&delivery.destination_id) {
+        let (EndpointId::Destination(destination), MessageId::Request(request)) =
+            (delivery.endpoint, delivery.message)
+        else {
+            return Ok(None);
+        };
+        if let Some(known) = self.sources.get(&destination) {
             return Ok(Some(*known));
         }
         let now = self.api.clock.now();
-        let request = self.api.store.request(self.workspace, delivery.request, now).await?;
+        let request = self.api.store.request(self.workspace, request, now).await?;
         let source = request.map(|request| request.source);
         if let Some(source) = source {
-            self.sources.insert(delivery.destination_id, source);
+            self.sources.insert(destination, source);
         }
         Ok(source)
     }

@@ -6,7 +6,9 @@ mod description;
 mod history;
 mod lists;
 mod live;
+mod publishing;
 mod signing_in;
+mod webhooks;
 
 use std::sync::{Arc, Mutex};
 
@@ -20,14 +22,18 @@ use restante_core::message::{Headers, Received};
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
 use restante_store::sqlite::Sqlite;
-use restante_store::{Accepted, Dispatch, Finished, Incoming, Parcel, Store, Withdraw};
+use restante_store::{Accepted, Dispatch, Finished, Incoming, Parcel, Policy, Store, Withdraw};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::{ApiState, first_key, router};
+use crate::channel::ChannelConfig;
 use crate::channel::guard::Rules;
 use crate::clock::{Clock, ManualClock};
+use crate::probe::Prober;
+use crate::telemetry::Metrics;
+use crate::vault::Vault;
 
 /// When the tests' clock starts: 2026-11-29T23:19:41Z.
 const START: Timestamp = Timestamp::from_millis(1_795_994_381_000);
@@ -94,12 +100,15 @@ impl Answer {
 impl World {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let store = Arc::new(Sqlite::open(directory.path()).unwrap());
+        let store = Arc::new(Sqlite::open(directory.path(), Policy::default()).unwrap());
         let clock = Arc::new(ManualClock::new(START, 7));
         let admin = first_key(&*store, &*clock, None, Some("ops@a.example")).await.unwrap().unwrap();
         let (stop, stopping) = watch::channel(false);
         let disk_full = Arc::new(Mutex::new(false));
         let full = Arc::clone(&disk_full);
+        let vault = Arc::new(Vault::new([7; 32]));
+        let channel = ChannelConfig { rules: Rules::default(), extra_ca_file: None };
+        let prober = Prober::new(&channel, Arc::clone(&vault), Arc::clone(&clock) as Arc<dyn Clock>);
         let state = ApiState {
             store: Arc::clone(&store) as Arc<dyn Store>,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -109,6 +118,11 @@ impl World {
             disk: Arc::new(move || if *full.lock().unwrap() { Err("disk full".into()) } else { Ok(()) }),
             stopping,
             last_used: Arc::default(),
+            keys: Arc::default(),
+            vault,
+            prober: Arc::new(prober.unwrap()),
+            health_limits: restante_core::health::Limits::default(),
+            counters: Arc::new(Metrics::default()),
         };
         let router = router(state.clone());
         let leased = Arc::default();

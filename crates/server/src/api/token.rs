@@ -1,7 +1,6 @@
 //! Secrets that open something: keys of the API and tokens of sources.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use restante_core::Timestamp;
 use restante_core::id::{Key, Tail, WorkspaceId};
 use restante_store::record::{ApiKey, Mode, Record, Workspace, Written};
@@ -58,10 +57,7 @@ pub(crate) fn secret(clock: &dyn Clock) -> String {
 
 /// SHA-256 of a token in hexadecimal: what is stored of it.
 pub(crate) fn hash(token: &str) -> String {
-    Sha256::digest(token).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(&Sha256::digest(token))
 }
 
 /// The record of a key that opens with `token`.

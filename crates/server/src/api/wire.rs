@@ -1,6 +1,7 @@
 //! The shapes of our resources on the wire. Nullable fields are present with null unless said otherwise.
 
 mod history;
+mod outbound;
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,16 @@ use restante_store::{Paged, row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::destinations::input::{HeaderChoice, ScheduleInput};
+use super::destinations::input::HeaderChoice;
+use super::endpoints::ScheduleInput;
 use super::query::cursor;
 use super::sources::input::AnswerInput;
 
 pub(crate) use history::{Attempt, Delivery, Request};
+pub(crate) use outbound::{
+    AttemptLog, BatchItem, Event, LoggedAttempt, Notice, PublishedBatch, PublishedEvent, Recovery, Replay,
+    ReplayPreview, Secret, Webhook, WebhookTest,
+};
 
 /// One page of a list, newest first.
 #[derive(Debug, Serialize, ToSchema)]

@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use restante_core::id::{DestinationId, WorkspaceId};
+use restante_core::endpoint::EndpointId;
+use restante_core::id::WorkspaceId;
 use restante_core::limits::LEASE_MARGIN;
 use restante_core::pacing::{InFlightLimit, Rate};
 use restante_core::{Outcome, Timestamp};
@@ -25,21 +26,23 @@ const AHEAD_MAX: u32 = 256;
 /// All lanes of one runtime thread.
 #[derive(Debug)]
 pub struct Lanes {
-    lanes: FxHashMap<DestinationId, Lane>,
+    lanes: FxHashMap<EndpointId, Lane>,
     /// Workspaces that have ready lanes, in the order of their turns.
     turns: VecDeque<WorkspaceId>,
     /// The ready lanes of each, in the order of theirs.
-    ready: FxHashMap<WorkspaceId, VecDeque<DestinationId>>,
+    ready: FxHashMap<WorkspaceId, VecDeque<EndpointId>>,
     /// Lanes that wait for their rate: (until when, which).
-    paced: BTreeSet<(Timestamp, DestinationId)>,
+    paced: BTreeSet<(Timestamp, EndpointId)>,
     /// When it was last looked whose time has come.
     woken_at: Timestamp,
     in_flight: u32,
     in_flight_max: u32,
     /// Attempts whose turn has come and that have not dialled yet.
-    undialled: FxHashMap<Lease, DestinationId>,
+    undialled: FxHashMap<Lease, EndpointId>,
     /// Leases to be given back.
     expired: Vec<Lease>,
+    /// A lane that waits for its rate can use more leases since it has more in flight.
+    widened: bool,
 }
 
 #[derive(Debug)]
@@ -78,6 +81,7 @@ impl Lanes {
             in_flight_max,
             undialled: FxHashMap::default(),
             expired: Vec::new(),
+            widened: false,
         }
     }
 
@@ -112,14 +116,14 @@ impl Lanes {
     }
 
     /// Lets a ready lane begin; it has just left its row.
-    fn begin(&mut self, id: DestinationId, now: Timestamp, monotonic: Duration) -> Option<Parcel> {
+    fn begin(&mut self, id: EndpointId, now: Timestamp, monotonic: Duration) -> Option<Parcel> {
         let free = self.in_flight_max - self.in_flight;
         let lane = self.lanes.get_mut(&id)?;
         lane.place = Place::Idle;
         while lane.queue.front().is_some_and(|(_, since)| monotonic.saturating_sub(*since) > WAIT_MAX) {
             self.expired.extend(lane.queue.pop_front().map(|(parcel, _)| parcel.lease));
         }
-        lane.limit.set_max(lane.endpoint.settings().destination.max_in_flight);
+        lane.limit.set_max(lane.endpoint.settings().receiver.max_in_flight());
         if lane.queue.is_empty() || lane.in_flight >= lane.limit.get().min(1 + free / LANE_SHARE) {
             return None;
         }
@@ -131,6 +135,7 @@ impl Lanes {
         let (parcel, _) = lane.queue.pop_front()?;
         lane.in_flight += 1;
         self.in_flight += 1;
+        self.widened |= lane.rate.is_some() && lane.announce();
         self.undialled.insert(parcel.lease, id);
         self.make_ready(id);
         Some(parcel)
@@ -143,7 +148,7 @@ impl Lanes {
     }
 
     /// Takes note of a finished attempt.
-    pub fn finish(&mut self, id: DestinationId, outcome: &Outcome) {
+    pub fn finish(&mut self, id: EndpointId, outcome: &Outcome) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(1);
@@ -152,14 +157,14 @@ impl Lanes {
     }
 
     /// Takes note of how long an attempt took that delivered; [`Lanes::finish`] comes after it.
-    pub fn note(&mut self, id: DestinationId, took: Duration) {
+    pub fn note(&mut self, id: EndpointId, took: Duration) {
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.limit.note(took);
         }
     }
 
     /// Takes note of an attempt that was begun here and never dialled.
-    pub fn abandon(&mut self, id: DestinationId) {
+    pub fn abandon(&mut self, id: EndpointId) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(1);
@@ -207,6 +212,11 @@ impl Lanes {
         std::mem::take(&mut self.expired)
     }
 
+    /// Whether the store may lease more to a lane than when this was last asked: it is to look again.
+    pub fn take_widened(&mut self) -> bool {
+        std::mem::take(&mut self.widened)
+    }
+
     /// When a lane that waits for its rate may begin; `None` when none waits.
     pub fn next_paced(&self) -> Option<Timestamp> {
         self.paced.first().map(|(at, _)| *at)
@@ -238,7 +248,7 @@ impl Lanes {
     }
 
     /// Puts a lane that can begin into the row of its workspace.
-    fn make_ready(&mut self, id: DestinationId) {
+    fn make_ready(&mut self, id: EndpointId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         if lane.place != Place::Idle || lane.queue.is_empty() || lane.in_flight >= lane.limit.get() {
             return;
@@ -253,10 +263,10 @@ impl Lanes {
     }
 
     /// Makes a lane ready again after an attempt, or forgets it when it has nothing to remember.
-    fn settle_lane(&mut self, id: DestinationId) {
+    fn settle_lane(&mut self, id: EndpointId) {
         self.make_ready(id);
         let Some(lane) = self.lanes.get(&id) else { return };
-        // A lane of a deleted destination will not be asked again.
+        // A lane of a deleted endpoint will not be asked again.
         if lane.queue.is_empty() && lane.in_flight == 0 && lane.endpoint.settings().gone {
             if let Place::Paced(at) = lane.place {
                 self.paced.remove(&(at, id));
@@ -268,7 +278,7 @@ impl Lanes {
 
 impl Lane {
     fn new(endpoint: Arc<Endpoint>) -> Self {
-        let max = endpoint.settings().destination.max_in_flight;
+        let max = endpoint.settings().receiver.max_in_flight();
         let lane = Self {
             endpoint,
             queue: VecDeque::new(),
@@ -285,7 +295,7 @@ impl Lane {
     /// Begins at the lane's rate, or says when.
     fn take_rate(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         let settings = self.endpoint.settings();
-        let Some(per_second) = settings.destination.rate_per_second else {
+        let Some(per_second) = settings.receiver.rate_per_second() else {
             self.rate = None;
             return Ok(());
         };
@@ -312,13 +322,17 @@ impl Lane {
         self.announce();
     }
 
-    /// Tells the store how many leases the lane can use.
-    fn announce(&self) {
+    /// Tells the store how many leases the lane can use; says whether it is more than before.
+    fn announce(&self) -> bool {
         let wanted = self.limit.get() + self.ahead;
-        let per_second = self.endpoint.settings().destination.rate_per_second;
-        // What a slow lane cannot begin within a second or two would only wait here.
+        let per_second = self.endpoint.settings().receiver.rate_per_second();
+        // What a slow lane cannot begin within a second or two would only wait here. What it has in flight does not
+        // count: attempts that hang must not slow down those behind them.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0.2 to 20,000")]
         let by_rate = per_second.map_or(u32::MAX, |rate| (rate * 2.0).ceil() as u32);
-        self.endpoint.set_leases_max(wanted.min(by_rate).max(1));
+        let leases = wanted.min(self.in_flight.saturating_add(by_rate)).max(1);
+        let widened = leases > self.endpoint.leases_max();
+        self.endpoint.set_leases_max(leases);
+        widened
     }
 }

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use restante_core::Outcome;
+use restante_core::endpoint::EndpointId;
+use restante_core::message::MessageId;
+use restante_store::endpoint::Feed;
 use restante_store::{Finished, Lease, Parcel, Settled, Store};
 use tokio::sync::mpsc;
 
@@ -102,12 +105,26 @@ fn log_attempt(report: &Report, settled: &Settled) {
         Settled::Done(life) => (life.state.name(), Some(life.due_at)),
         Settled::LeaseLost => ("lease_lost", None),
     };
+    let source = match parcel.endpoint.feed {
+        Feed::Source(source) => Some(source),
+        Feed::Events => None,
+    };
+    let (destination, webhook) = match parcel.endpoint.id {
+        EndpointId::Destination(id) => (Some(id), None),
+        EndpointId::Webhook(id) => (None, Some(id)),
+    };
+    let (request, event) = match parcel.message {
+        MessageId::Request(id) => (Some(id), None),
+        MessageId::Event(id) => (None, Some(id)),
+    };
     tracing::info!(
         event = "delivery.attempted",
         workspace.id = %parcel.endpoint.workspace,
-        source.id = %parcel.endpoint.source,
-        destination.id = %parcel.endpoint.id,
-        request.id = %parcel.request,
+        source.id = source.map(tracing::field::display),
+        destination.id = destination.map(tracing::field::display),
+        webhook.id = webhook.map(tracing::field::display),
+        request.id = request.map(tracing::field::display),
+        event.id = event.map(tracing::field::display),
         delivery.id = %parcel.lease.delivery,
         attempt.number = attempt.number,
         attempt.started_at = %attempt.started_at,

@@ -4,25 +4,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use restante_core::endpoint::EndpointId;
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
-use restante_store::{Finished, Lease, Parcel};
+use restante_store::endpoint::Settings;
+use restante_store::{Finished, Lease, Parcel, Store};
+use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-use super::attempt;
+use super::attempt::{self, Opened};
 use super::lanes::Lanes;
 use super::settler::{Done, Report};
 use crate::channel::http::HttpChannel;
 use crate::clock::Clock;
 use crate::telemetry::Metrics;
+use crate::vault::Vault;
 
 /// The dispatcher's part on one runtime thread.
 pub(super) struct Shard {
     pub(super) lanes: Mutex<Lanes>,
     pub(super) handle: Handle,
     pub(super) channel: HttpChannel,
+    pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) done: mpsc::UnboundedSender<Done>,
@@ -31,7 +36,13 @@ pub(super) struct Shard {
     pub(super) workers: Mutex<JoinSet<()>>,
     /// A lane began to wait for its rate.
     pub(super) paced: Notify,
+    pub(super) vault: Arc<Vault>,
+    /// What attempts carry that is kept sealed, with the version of the settings it is of.
+    pub(super) opened: Mutex<FxHashMap<EndpointId, (u32, Arc<Opened>)>>,
 }
+
+/// Endpoints whose secrets are kept open at once on one thread.
+const OPENED_MAX: usize = 10_000;
 
 impl Shard {
     pub(super) fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -58,8 +69,11 @@ impl Shard {
             begun.push(parcel);
         }
         let paced = lanes.next_paced().is_some();
-        let expired = lanes.take_expired();
+        let (expired, widened) = (lanes.take_expired(), lanes.take_widened());
         drop(lanes);
+        if widened {
+            self.store.due().notify_one();
+        }
         self.give_back(expired);
         if paced {
             self.paced.notify_one();
@@ -117,6 +131,30 @@ impl Shard {
         }
     }
 
+    /// The secrets of an endpoint's settings, opened once for each version.
+    fn opened(&self, endpoint: EndpointId, settings: &Settings) -> Option<Arc<Opened>> {
+        let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, opened)) = known.get(&endpoint)
+            && *version == settings.version
+        {
+            return Some(Arc::clone(opened));
+        }
+        match Opened::new(&settings.receiver, &self.vault) {
+            Ok(opened) => {
+                let opened = Arc::new(opened);
+                if known.len() >= OPENED_MAX {
+                    known.clear();
+                }
+                known.insert(endpoint, (settings.version, Arc::clone(&opened)));
+                Some(opened)
+            }
+            Err(fault) => {
+                tracing::error!(error.message = %fault, endpoint.id = %endpoint, "an endpoint's secrets cannot be opened");
+                None
+            }
+        }
+    }
+
     pub(super) fn give_back(&self, leases: Vec<Lease>) {
         if !leases.is_empty() {
             self.hand_in(Done::Released(leases));
@@ -155,21 +193,23 @@ impl Turn<'_> {
             return None;
         }
         let settings = parcel.endpoint.settings();
-        let held_back = settings.gone || settings.destination.holds_back().is_some();
-        if held_back || parcel.expires_at <= clock.now() {
+        let held_back = settings.gone || settings.receiver.holds_back().is_some();
+        if held_back || parcel.expires_at.is_some_and(|at| at <= clock.now()) {
             let lease = parcel.lease;
             self.parcel = None;
             self.shard.give_back(vec![lease]);
             return None;
         }
-        self.started = Some(Started {
-            // An attempt never starts before the end of the one before, even if the clock went back.
-            at: clock.now().max(parcel.claimed_at),
-            monotonic: clock.monotonic(),
-            version: settings.version,
-        });
-        let outgoing = attempt::outgoing(parcel, &settings);
-        drop(settings);
+        // An attempt never starts before the end of the one before, even if the clock went back.
+        let at = clock.now().max(parcel.claimed_at);
+        self.started = Some(Started { at, monotonic: clock.monotonic(), version: settings.version });
+        let Some(opened) = self.shard.opened(parcel.endpoint.id, &settings) else {
+            self.report(Outcome::Lost);
+            return Some(Outcome::Lost);
+        };
+        let content = &parcel.content.message;
+        let outgoing = attempt::outgoing(parcel.message, content, &settings.receiver, &opened, at);
+        drop((settings, opened));
         let outcome = self.shard.channel.send(outgoing, || clock.now()).await;
         self.report(outcome.clone());
         Some(outcome)

@@ -1,5 +1,7 @@
 //! A server in this process, on a real socket and a real data directory, under a clock that the test moves.
 
+pub(crate) mod outbound;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -203,7 +205,7 @@ impl World {
 }
 
 async fn serve(config: &Config, clock: &Arc<ManualClock>) -> (Server, Arc<Sqlite>) {
-    let store = Arc::new(Sqlite::open(&config.data).unwrap());
+    let store = Arc::new(Sqlite::open(&config.data, config.policy()).unwrap());
     let server =
         Server::start(config, Arc::clone(&store) as _, Arc::clone(clock) as _, &[Handle::current()]).await;
     (server.unwrap(), store)

@@ -1,11 +1,20 @@
-//! The promises of the inbound system, through HTTP.
+//! The promises of the inbound and the outbound system, through HTTP.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod deliveries;
+mod events;
 mod harness;
+mod health;
 mod intake;
 mod leaving;
 mod operations;
 mod receiver;
+mod recover;
+mod replay_one;
+mod replay_quota;
+mod replay_run;
+mod replay_window;
+mod secrets;
 mod settings;
+mod webhooks;

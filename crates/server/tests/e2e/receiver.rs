@@ -25,6 +25,15 @@ pub(crate) struct Seen {
     pub(crate) body: Bytes,
 }
 
+impl Seen {
+    /// The only value under a name.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let values: Vec<_> = self.headers.get_all(name).iter().collect();
+        assert_eq!(values.len(), 1, "{name}: {values:?}");
+        values[0].to_str().unwrap()
+    }
+}
+
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     state: Arc<State>,
@@ -33,6 +42,7 @@ pub(crate) struct Receiver {
 struct State {
     seen: Mutex<Vec<Seen>>,
     status: Mutex<(StatusCode, Vec<(&'static str, String)>)>,
+    body: Mutex<Bytes>,
     /// While true, requests are not answered.
     holding: watch::Sender<bool>,
     /// Requests being held, now and at most.
@@ -47,6 +57,7 @@ impl Receiver {
         let state = Arc::new(State {
             seen: Mutex::default(),
             status: Mutex::new((StatusCode::OK, Vec::new())),
+            body: Mutex::default(),
             holding: watch::channel(false).0,
             held: Mutex::default(),
         });
@@ -75,6 +86,12 @@ impl Receiver {
     pub(crate) fn answer_with(&self, status: u16, headers: &[(&'static str, &str)]) {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         *lock(&self.state.status) = (StatusCode::from_u16(status).unwrap(), headers);
+    }
+
+    /// From now on it answers this, with a body.
+    pub(crate) fn answer_body(&self, status: u16, body: &str) {
+        self.answer(status);
+        *lock(&self.state.body) = Bytes::copy_from_slice(body.as_bytes());
     }
 
     /// From now on it does not answer, until let go.
@@ -122,7 +139,8 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    Ok(response.body(Full::default()).unwrap_or_default())
+    let body = lock(&state.body).clone();
+    Ok(response.body(Full::new(body)).unwrap_or_default())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

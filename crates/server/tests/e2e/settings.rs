@@ -115,6 +115,26 @@ async fn attempts_keep_to_the_rate() {
 }
 
 #[tokio::test]
+async fn attempts_keep_to_the_rate_also_while_those_before_them_hang() {
+    let world = World::start().await;
+    let receiver = Receiver::start().await;
+    receiver.hold();
+    let source = world.source("s").await;
+    world.destination(&source, &receiver.url(), json!({"rate_per_second": 0.5})).await;
+    for index in 0..6 {
+        world.webhook(&source, format!("{index}")).await;
+    }
+    for seen in 1..=6 {
+        receiver.until_seen(seen).await;
+        assert_eq!(receiver.seen().len(), seen);
+        world.advance(Duration::from_secs(2));
+    }
+    assert_eq!(receiver.held_at_most(), 6);
+    receiver.let_go();
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn a_changed_url_counts_from_the_next_attempt_and_attempts_say_where_they_went() {
     let world = World::start().await;
     let (old, new) = (Receiver::start().await, Receiver::start().await);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use restante_core::endpoint::DestinationKind;
-use restante_core::{FailureKind, Outcome};
-use restante_store::row;
+use restante_core::endpoint::{HeldBack, Receiver as Setting};
+use restante_core::{FailureKind, Outcome, State};
+use restante_store::row::{self, Trigger};
 
 use super::Violation;
 use super::waits::Budget;
@@ -29,7 +29,7 @@ pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
             found.push(Violation::new(invariant, format!("{id}: {what}"), &[&id]));
         }
     }
-    for delivery in witness.reads.deliveries() {
+    for delivery in witness.reads.deliveries().filter(|delivery| witness.remembers(delivery)) {
         let sent = dials.get(&delivery.id).map_or(&[][..], Vec::as_slice);
         if let Err(what) = check_record(witness, delivery, sent) {
             found.push(Violation::new(5, format!("{}: {what}", delivery.id), &[&delivery.id]));
@@ -41,12 +41,12 @@ fn check_dial(witness: &Witness<'_>, dialled: &Dialled) -> Result<(), (u8, Strin
     if dialled.connected && witness.cast.receivers[dialled.receiver].is_forbidden {
         return Err((17, "a forbidden address was reached".into()));
     }
-    let settings = &witness.cast.destinations[dialled.destination].setting;
-    if settings.ever().flatten().all(|setting| setting.kind == DestinationKind::Cli) {
+    let settings = &witness.cast.endpoints[dialled.endpoint].setting;
+    if settings.ever().flatten().all(|setting| setting.holds_back() == Some(HeldBack::Client)) {
         return Err((9, "an attempt while no client is connected".into()));
     }
     let limits = settings.possible(dialled.started.before(HOP_MS), dialled.started).flatten();
-    let most = limits.map(|setting| setting.max_in_flight).max().unwrap_or(0);
+    let most = limits.map(Setting::max_in_flight).max().unwrap_or(0);
     if dialled.in_flight >= most as usize {
         return Err((5, format!("{} in flight before it, {most} allowed", dialled.in_flight)));
     }
@@ -74,13 +74,14 @@ fn check_record(witness: &Witness<'_>, delivery: &row::Delivery, dials: &[&Diall
         if !was_sent && !result.lost {
             return Err(format!("attempt {} has a result and was never sent", attempt.number));
         }
-        if budget.count(result) != result.uses_budget {
+        if budget.count(attempt) != result.uses_budget {
             return Err(format!("attempt {} is counted wrongly", attempt.number));
         }
     }
-    let Some(place) = witness.cast.find(delivery.destination_id) else { return Ok(()) };
-    let schedules = witness.cast.destinations[place].setting.ever().flatten();
-    let most = schedules.map(|setting| setting.schedule.attempts_max()).max().unwrap_or(0);
+    check_delivered(delivery)?;
+    let Some(place) = witness.cast.find(delivery.endpoint) else { return Ok(()) };
+    let schedules = witness.cast.endpoints[place].setting.ever().flatten();
+    let most = schedules.map(|setting| setting.schedule().attempts_max()).max().unwrap_or(0);
     if budget.used != delivery.life.attempts_used || budget.used > most {
         return Err(format!(
             "{} attempts used, {} told, {most} allowed",
@@ -88,6 +89,20 @@ fn check_record(witness: &Witness<'_>, delivery: &row::Delivery, dials: &[&Diall
         ));
     }
     Ok(())
+}
+
+/// Whether a delivered attempt is the end, but for replays.
+fn check_delivered(delivery: &row::Delivery) -> Result<(), String> {
+    let mut attempts = delivery.attempts.iter();
+    let delivered = |it: &row::Attempt| it.result.as_ref().is_some_and(|result| result.delivered);
+    let Some(first) = attempts.find(|attempt| delivered(attempt)) else { return Ok(()) };
+    if delivery.life.state != State::Delivered {
+        return Err(format!("attempt {} delivered, and it is {:?}", first.number, delivery.life.state));
+    }
+    match attempts.find(|attempt| attempt.trigger != Trigger::Replay) {
+        Some(later) => Err(format!("attempt {} after {} delivered", later.number, first.number)),
+        None => Ok(()),
+    }
 }
 
 fn check_result(attempt: &row::Attempt, dialled: &Dialled) -> Result<(), String> {

@@ -1,5 +1,6 @@
-//! 5, of rates: attempts of a destination start as evenly as its owner wants.
+//! 5, of rates: attempts of an endpoint start as evenly as its owner wants.
 
+use restante_core::endpoint::Receiver as Setting;
 use restante_core::limits::RATE_PER_SECOND;
 
 use super::Violation;
@@ -10,9 +11,9 @@ use crate::world::Witness;
 const SLACK_MS: u64 = 20;
 
 pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
-    for place in 0..witness.cast.destinations.len() {
+    for place in 0..witness.cast.endpoints.len() {
         let mut starts: Vec<&Dialled> =
-            witness.story.dialled.iter().filter(|dialled| dialled.destination == place).collect();
+            witness.story.dialled.iter().filter(|dialled| dialled.endpoint == place).collect();
         starts.sort_by_key(|dialled| dialled.started);
         for pair in starts.windows(2) {
             if let [first, second] = pair {
@@ -28,8 +29,8 @@ fn check_pair(witness: &Witness<'_>, first: &Dialled, second: &Dialled, found: &
     if first.life != second.life || witness.clocks.has_jumped(from, to) {
         return;
     }
-    let settings = witness.cast.destinations[first.destination].setting.possible(from, to).flatten();
-    let rates: Option<Vec<f64>> = settings.map(|setting| setting.rate_per_second).collect();
+    let settings = witness.cast.endpoints[first.endpoint].setting.possible(from, to).flatten();
+    let rates: Option<Vec<f64>> = settings.map(Setting::rate_per_second).collect();
     let Some(fastest) = rates.and_then(|rates| rates.into_iter().reduce(f64::max)) else { return };
     let step_ms = (1000.0 / fastest.max(*RATE_PER_SECOND.start())) as u64;
     let gap_ms = to.since(first.started);

@@ -14,7 +14,7 @@ pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
             let Some(of) = delivery.retry_of else { continue };
             *successors.entry(of).or_default() += 1;
             let origin = request.deliveries.iter().find(|it| it.id == of);
-            if origin.is_none_or(|origin| origin.destination_id != delivery.destination_id) {
+            if origin.is_none_or(|origin| origin.endpoint != delivery.endpoint) {
                 let what = format!("{} retries {of} of another destination or request", delivery.id);
                 found.push(Violation::new(10, what, &[&delivery.id, &of]));
             }
@@ -33,7 +33,7 @@ pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
     check_told(witness, found);
     for dialled in &witness.story.dialled {
         let recorded = witness.reads.deliveries().find(|it| it.id == dialled.lease.delivery);
-        if recorded.is_some_and(|it| it.request != dialled.request) {
+        if recorded.is_some_and(|it| it.message != dialled.message) {
             let id = dialled.lease.delivery;
             found.push(Violation::new(10, format!("{id} carries the key of another request"), &[&id]));
         }

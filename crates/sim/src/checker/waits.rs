@@ -2,7 +2,7 @@
 
 use restante_core::FailureKind;
 use restante_core::retry::Schedule;
-use restante_store::row::AttemptResult;
+use restante_store::row::{Attempt, Trigger};
 
 use crate::receiver::Reply;
 
@@ -30,8 +30,11 @@ pub(super) struct Bounds {
 }
 
 impl Budget {
-    /// Counts the next attempt. Returns whether it uses budget.
-    pub(super) fn count(&mut self, result: &AttemptResult) -> bool {
+    /// Counts the next attempt. Returns whether it uses budget. Replays count for nothing.
+    pub(super) fn count(&mut self, attempt: &Attempt) -> bool {
+        let Some(result) = attempt.result.as_ref().filter(|_| attempt.trigger != Trigger::Replay) else {
+            return false;
+        };
         self.lost_in_row = if result.lost { self.lost_in_row + 1 } else { 0 };
         let uses = !result.lost || self.lost_in_row == LOST_MAX;
         if uses {
@@ -54,7 +57,7 @@ pub(super) fn bounds(schedule: &Schedule, used: u32, reply: Option<&Reply>) -> O
         Schedule::Quadratic { .. } => return None,
         Schedule::Standard => (*STANDARD_SECONDS.get(index)?, 0.2),
         Schedule::Custom { waits_seconds, jitter } => (*waits_seconds.get(index)?, *jitter),
-        Schedule::Mail => unreachable!("destinations have no mail schedule"),
+        Schedule::Mail => unreachable!("only mailboxes have a mail schedule"),
     };
     let ms = |seconds: f64| (seconds * 1000.0) as u64;
     let planned =

@@ -1,5 +1,6 @@
 //! What callers are told after a commit, and what they make of it.
 
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{Id, RequestId};
 use restante_core::{Outcome, Timestamp};
 use restante_store::{Accepted, Cancelled, Created, Replayed, Retried, Settled};
@@ -59,6 +60,7 @@ impl World {
                 let now = self.wall();
                 self.enqueue(Job::Prune { now });
             }
+            (Job::Errand(errand), Answer::Errand(report)) => self.tell_errand(*errand, report),
             (job, answer) => self.tell_owner(job, answer),
         }
     }
@@ -67,11 +69,11 @@ impl World {
     fn tell_owner(&mut self, job: Job, answer: Answer) {
         match (job, answer) {
             (Job::Change { destination, entry, setting, .. }, Answer::Done(done)) => {
-                note!(self, "change of d{destination}: {done}, {setting:?}");
+                note!(self, "change of e{destination}: {done}, {setting:?}");
                 self.came_into_force(destination, entry, done);
             }
             (Job::Delete { destination, entry, .. }, Answer::Done(done)) => {
-                note!(self, "deletion of d{destination}: {done}");
+                note!(self, "deletion of e{destination}: {done}");
                 self.came_into_force(destination, entry, done);
             }
             (Job::DeleteSource { entries, .. }, Answer::Done(done)) => {
@@ -81,9 +83,10 @@ impl World {
                 }
             }
             (Job::Create { destination, entry, .. }, Answer::Created(created)) => {
-                note!(self, "creation of d{destination}");
+                note!(self, "creation of e{destination}");
                 if let Created::Done(raw) = &created {
-                    self.cast.destinations[destination].id = Some(Id::from_uuid(raw.uuid));
+                    let id = EndpointId::Destination(Id::from_uuid(raw.uuid));
+                    self.cast.endpoints[destination].id = Some(id);
                 }
                 self.came_into_force(destination, entry, matches!(created, Created::Done(_)));
             }
@@ -100,8 +103,8 @@ impl World {
         }
     }
 
-    fn came_into_force(&mut self, destination: usize, entry: usize, done: bool) {
-        let setting = &mut self.cast.destinations[destination].setting;
+    pub(super) fn came_into_force(&mut self, endpoint: usize, entry: usize, done: bool) {
+        let setting = &mut self.cast.endpoints[endpoint].setting;
         if done { setting.done(entry, self.clocks.now) } else { setting.refused(entry) }
     }
 

@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use hyper::header::{HeaderName, HeaderValue};
+use restante_core::endpoint::Receiver as Setting;
 use restante_core::id::DeliveryId;
-use restante_core::message::{Received, target};
+use restante_core::message::{Content, Received, target};
 use restante_core::retry::{Jitter, Schedule};
 use restante_core::{Attempt, FailureKind, Outcome, Timestamp};
 use restante_server::channel::guard::{Rules, Verdict};
@@ -18,7 +19,7 @@ use crate::cast::places;
 use crate::plant::Plant;
 use crate::random::Random;
 use crate::receiver::{Fate, Reply};
-use crate::story::{Dialled, MARKER, Sent};
+use crate::story::{Dialled, Origin, Sent, WEBHOOK_ID};
 
 /// A worker takes up to so long between its lane's word and the connection.
 const HOP_MS: u64 = 3;
@@ -29,7 +30,9 @@ const REPEATED_PERCENT: u64 = 10;
 pub(super) struct Turn {
     pub(super) parcel: Parcel,
     pub(super) life: u32,
-    destination: usize,
+    /// A place among all endpoints.
+    endpoint: usize,
+    sent: Option<Sent>,
     /// Decides what happens to this attempt, and nothing else.
     random: Random,
     pub(super) started: Option<Started>,
@@ -46,31 +49,32 @@ pub(super) struct Started {
 impl World {
     /// A worker takes the parcel that its lane let begin.
     pub(super) fn begin(&mut self, parcel: Parcel) -> u64 {
-        let destination = self.destination_of(&parcel);
-        let marker =
-            parcel.content.received.headers.get(MARKER).and_then(|value| std::str::from_utf8(value).ok());
-        let marker = marker.and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
-        let times = self.begun.entry((marker, destination)).or_default();
+        let endpoint = self.endpoint_of(&parcel);
+        let sent = on_the_wire(&parcel);
+        let origin = sent.origin();
+        let times = self.begun.entry((origin, endpoint)).or_default();
         *times += 1;
-        let mut random = Random::keyed(&[self.seed, 3, marker, destination as u64, *times]);
+        let [first, second] = origin.map_or([u64::MAX, 0], Origin::numbers);
+        let mut random = Random::keyed(&[self.seed, 3, first, second, endpoint as u64, *times]);
         let turn = self.turns_begun;
         self.turns_begun += 1;
         if let Some(node) = &mut self.node {
             *node.in_flight.entry(parcel.endpoint.id).or_default() += 1;
         }
         self.plan_in(random.below(HOP_MS + 1), Event::Dial(turn));
-        self.turns.insert(turn, Turn { parcel, life: self.life, destination, random, started: None });
+        let (life, sent) = (self.life, Some(sent));
+        self.turns.insert(turn, Turn { parcel, life, endpoint, sent, random, started: None });
         turn
     }
 
-    /// The place of a parcel's destination. One whose creation nobody was told of is met here first.
-    fn destination_of(&mut self, parcel: &Parcel) -> usize {
+    /// The place of a parcel's endpoint. One whose creation nobody was told of is met here first.
+    fn endpoint_of(&mut self, parcel: &Parcel) -> usize {
         if let Some(known) = self.cast.find(parcel.endpoint.id) {
             return known;
         }
-        let setting = parcel.endpoint.settings().destination.clone();
-        let (_, place) = places(&setting.url).expect("all destinations have URLs of ours");
-        let met = &mut self.cast.destinations[place];
+        let setting = parcel.endpoint.settings().receiver.clone();
+        let (_, place) = places(setting.url()).expect("all endpoints have URLs of ours");
+        let met = &mut self.cast.endpoints[place];
         met.id = Some(parcel.endpoint.id);
         let entry = met.setting.asked(self.clocks.now, Some(setting));
         met.setting.done(entry, self.clocks.now);
@@ -84,34 +88,33 @@ impl World {
         // The plant sends what no lane has let begin.
         let withdrawn = self.plant != Some(Plant::SendBeforeCommit)
             && self.node.as_mut().is_some_and(|node| !node.lanes.dial(turn.parcel.lease));
-        let held_back = settings.gone || settings.destination.holds_back().is_some();
-        if withdrawn || held_back || turn.parcel.expires_at <= wall {
+        let held_back = settings.gone || settings.receiver.holds_back().is_some();
+        if withdrawn || held_back || turn.parcel.expires_at.is_some_and(|at| at <= wall) {
             return self.abandon(number, withdrawn);
         }
-        let received = &turn.parcel.content.received;
-        let url = target(&settings.destination.url, &received.path, received.query.as_deref());
-        let (receiver, _) = places(&url).expect("all destinations have URLs of ours");
+        let url = address(&turn.parcel, &settings.receiver);
+        let (receiver, _) = places(&url).expect("all endpoints have URLs of ours");
         let behind = &self.cast.receivers[receiver];
         let fate = match judge(behind.address) {
             Verdict::Refused(_) if self.plant != Some(Plant::NoGuard) => {
                 Fate::refused(FailureKind::RefusedAddress)
             }
             Verdict::Refused(_) | Verdict::Allowed => {
-                Fate::of(behind.mood(now), settings.destination.timeout(), &mut turn.random)
+                Fate::of(behind.mood(now), settings.receiver.timeout(), &mut turn.random)
             }
         };
         let in_flight =
             self.node.as_ref().and_then(|node| node.in_flight.get(&turn.parcel.endpoint.id).copied());
         let dialled = self.story.dialled.len();
-        note!(self, "dials {:?} of {}: {url}, {fate:?}", turn.parcel.lease, turn.parcel.request);
+        note!(self, "dials {:?} of {}: {url}, {fate:?}", turn.parcel.lease, turn.parcel.message);
         self.story.dialled.push(Dialled {
             life: self.life,
             lease: turn.parcel.lease,
-            request: turn.parcel.request,
-            destination: turn.destination,
+            message: turn.parcel.message,
+            endpoint: turn.endpoint,
             receiver,
             url,
-            sent: on_the_wire(received),
+            sent: turn.sent.take().unwrap_or_else(|| on_the_wire(&turn.parcel)),
             started: now,
             in_flight: in_flight.unwrap_or(1) - 1,
             connected: fate.arrives_ms.is_some(),
@@ -128,7 +131,7 @@ impl World {
             self.plan_in(ms, Event::Arrive(number));
         }
         self.plan_in(fate.takes_ms, Event::Answer(number));
-        if self.plan.poisonings > 0 && self.story.dialled[dialled].sent.marker() == Some(0) {
+        if self.plan.poisonings > 0 && self.story.dialled[dialled].sent.origin() == Some(Origin::Publish(0)) {
             self.plan.poisonings -= 1;
             self.plan_in(1, Event::Crash);
         }
@@ -201,7 +204,7 @@ impl World {
         let mut attempt =
             Attempt { number: lease.attempt, outcome, started_at: started.at, ended_at: started.at + took };
         if self.plant == Some(Plant::RetryEarly) {
-            let early = early_by(&turn.parcel.endpoint.settings().destination.schedule, lease.attempt);
+            let early = early_by(turn.parcel.endpoint.settings().receiver.schedule(), lease.attempt);
             attempt.started_at = attempt.started_at - early;
             attempt.ended_at = attempt.ended_at - early;
         }
@@ -225,8 +228,28 @@ fn early_by(schedule: &Schedule, attempt: u32) -> std::time::Duration {
     wait.saturating_sub(schedule.wait_before(attempt).unwrap_or_default())
 }
 
-/// The request as it leaves: less what belongs to one hop.
-fn on_the_wire(received: &Received) -> Sent {
+/// Where an attempt goes.
+fn address(parcel: &Parcel, setting: &Setting) -> String {
+    match &parcel.content.message {
+        Content::Request(received) => target(setting.url(), &received.path, received.query.as_deref()),
+        Content::Event(_) => setting.url().to_owned(),
+    }
+}
+
+/// The request as it leaves.
+fn on_the_wire(parcel: &Parcel) -> Sent {
+    match &parcel.content.message {
+        Content::Request(received) => forwarded(received),
+        Content::Event(published) => Sent {
+            method: "POST".into(),
+            headers: vec![(WEBHOOK_ID.into(), parcel.message.to_string().into_bytes())],
+            body: published.body.clone(),
+        },
+    }
+}
+
+/// A request less what belongs to one hop.
+fn forwarded(received: &Received) -> Sent {
     let lines = received.headers.iter().filter_map(|(name, value)| {
         Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_bytes(value).ok()?))
     });

@@ -6,7 +6,7 @@ use restante_store::row;
 use restante_store::sqlite::Fault;
 use restante_store::{Accepted, Finished, Lease};
 
-use super::job::{Answer, Job};
+use super::job::{Answer, Job, Within};
 use super::node::Handed;
 use super::{Event, World, note};
 use crate::plant::Plant;
@@ -60,16 +60,22 @@ impl World {
         if luck == Luck::DiesBefore {
             return self.die_before_commit(&jobs);
         }
-        let (mut answers, story) = (Vec::new(), &self.story);
+        let world = Within { story: &self.story, cast: &self.cast, plant: self.plant };
+        let mut answers = Vec::new();
         let result = node.engine.transaction(|engine| {
             for job in &jobs {
-                answers.push(job.run(engine, story)?);
+                answers.push(job.run(engine, world)?);
             }
             if luck == Luck::Refused { Err(Fault::Io("simulated".into())) } else { Ok(()) }
         });
         match result {
-            Ok(()) if luck == Luck::DiesAfter => self.crash("between commit and answer"),
+            Ok(()) if luck == Luck::DiesAfter => {
+                self.note_taken(&jobs, &answers);
+                self.crash("between commit and answer");
+            }
             Ok(()) => {
+                self.note_taken(&jobs, &answers);
+                self.look_at_webhooks();
                 self.follow_outbox();
                 for (job, answer) in jobs.into_iter().zip(answers) {
                     self.tell(job, answer);
@@ -105,11 +111,12 @@ impl World {
                 Job::Change { destination, entry, .. }
                 | Job::Delete { destination, entry, .. }
                 | Job::Create { destination, entry, .. } => {
-                    self.cast.destinations[destination].setting.refused(entry);
+                    self.cast.endpoints[destination].setting.refused(entry);
                 }
+                Job::Errand(errand) => self.refuse_errand(&errand),
                 Job::DeleteSource { entries, .. } => {
                     for (destination, entry) in entries {
-                        self.cast.destinations[destination].setting.refused(entry);
+                        self.cast.endpoints[destination].setting.refused(entry);
                     }
                 }
                 Job::Bulk { id, .. } => self.plan_in(5_000, Event::Bulk { life: self.life, id }),
@@ -136,10 +143,11 @@ impl World {
 
     /// The plant: what the commit would lease is sent, and then the leases are as if it had not been made.
     fn send_uncommitted(&mut self, jobs: &[Job]) {
-        let (Some(node), story) = (&mut self.node, &self.story) else { return };
+        let Some(node) = &mut self.node else { return };
+        let world = Within { story: &self.story, cast: &self.cast, plant: self.plant };
         let made = node
             .engine
-            .transaction(|engine| jobs.iter().try_for_each(|job| job.run(engine, story).map(drop)));
+            .transaction(|engine| jobs.iter().try_for_each(|job| job.run(engine, world).map(drop)));
         if made.is_err() {
             return;
         }
@@ -203,7 +211,7 @@ impl World {
         let node = self.node.as_ref()?;
         let dialled = self.story.dialled.iter().find(|it| it.lease.delivery == delivery);
         let workspace = match dialled {
-            Some(dialled) => self.cast.workspace_of(dialled.destination),
+            Some(dialled) => self.cast.workspace_of(dialled.endpoint),
             None => *self.cast.workspaces.first()?,
         };
         Some(node.engine.delivery(workspace, delivery, now).expect("reads work"))

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use restante_core::id::{RequestId, WorkspaceId};
+use restante_core::id::WorkspaceId;
+use restante_core::message::MessageId;
 
 use super::{Event, World, note};
 use crate::cast::{places, url};
@@ -22,7 +23,8 @@ impl World {
                 receiver.recover(now);
             }
         }
-        for place in 0..self.cast.destinations.len() {
+        for place in 0..self.cast.endpoints.len() {
+            self.mend(place);
             self.change(place, |world, place, setting| {
                 setting.paused = false;
                 setting.rate_per_second = None;
@@ -36,22 +38,41 @@ impl World {
         }
     }
 
-    /// Asks the read side about every request that anybody knows.
+    /// Asks the read side about every message that anybody knows.
     pub(super) fn read_all(&mut self) {
         let now = self.wall();
         let Some(node) = &self.node else { return self.story.broken.push("no node at the end".into()) };
         let told = self.story.requests.iter().map(|it| (it.id, self.cast.workspace_of_source(it.source)));
-        let seen = self.story.dialled.iter().map(|it| (it.request, self.cast.workspace_of(it.destination)));
-        let known: BTreeSet<(RequestId, WorkspaceId)> = told.chain(seen).collect();
+        let told = told.map(|(id, owner)| (MessageId::Request(id), owner));
+        let events = self.story.events.iter().map(|it| (it.id, self.story.calls[it.call].workspace));
+        let events = events.map(|(id, owner)| (MessageId::Event(id), self.cast.workspaces[owner]));
+        let seen = self.story.dialled.iter().map(|it| (it.message, self.cast.workspace_of(it.endpoint)));
+        let known: BTreeSet<(MessageId, WorkspaceId)> = told.chain(events).chain(seen).collect();
         for (id, owner) in known {
             for workspace in &self.cast.workspaces {
-                let shown = node.engine.request(*workspace, id, now).expect("reads work");
-                if *workspace == owner {
-                    self.reads.requests.insert(id, shown);
-                } else if shown.is_some() {
+                let is_shown = match id {
+                    MessageId::Request(id) => {
+                        let shown = node.engine.request(*workspace, id, now).expect("reads work");
+                        let is_shown = shown.is_some();
+                        if *workspace == owner {
+                            self.reads.requests.insert(id, shown);
+                        }
+                        is_shown
+                    }
+                    MessageId::Event(id) => {
+                        let shown = node.engine.event(*workspace, id, now).expect("reads work");
+                        let is_shown = shown.is_some();
+                        if *workspace == owner {
+                            self.reads.keep_event(id, shown);
+                        }
+                        is_shown
+                    }
+                };
+                if *workspace != owner && is_shown {
                     self.story.broken.push(format!("{id} of {owner} is shown to {workspace}"));
                 }
             }
         }
+        self.read_webhooks();
     }
 }

@@ -1,5 +1,6 @@
 //! What goes wrong, and what brings the node back.
 
+use restante_core::endpoint::{EndpointId, Receiver as Setting};
 use restante_core::{Outcome, Timestamp};
 use restante_store::record::Kind;
 use restante_store::sqlite::Fault;
@@ -8,6 +9,7 @@ use restante_store::sqlite::engine::Engine;
 use super::job::Job;
 use super::node::Node;
 use super::{Event, World, note};
+use crate::plan::SHORT_RETENTION;
 use crate::plant::Plant;
 
 /// Leases settled in one transaction when a node takes over: few, so that crashes come in between.
@@ -17,6 +19,8 @@ const DRAIN_MS: u64 = 8_000;
 const SETTLE_MS: u64 = 1_000;
 /// How often what expired is looked for, while the world is busy and after.
 const PRUNE_EVERY_MS: (u64, u64) = (60_000, 3_600_000);
+/// How often all events are looked at where they are not kept for long.
+const READ_EVENTS_EVERY_MS: u64 = 1_800_000;
 
 impl World {
     /// The node dies: what it had in memory is gone. What is on the wire may arrive or not, and what it would have
@@ -65,7 +69,7 @@ impl World {
         if self.node.is_some() {
             return;
         }
-        let mut node = Node::open(self.directory.path(), self.plan.in_flight_max);
+        let mut node = Node::open(self.directory.path(), self.plan.in_flight_max, self.plan.policy);
         let now = self.wall();
         // The plant: leases of the dead stay.
         while self.plant != Some(Plant::NoTakeOver) {
@@ -82,6 +86,7 @@ impl World {
         }
         node.attach();
         self.node = Some(node);
+        self.spoil_start();
         self.read_settings();
         self.claim_now();
         self.prune();
@@ -93,14 +98,23 @@ impl World {
     /// Reads what became of changes whose answers got lost.
     fn read_settings(&mut self) {
         let Some(node) = &self.node else { return };
-        for place in 0..self.cast.destinations.len() {
+        for place in 0..self.cast.endpoints.len() {
             let workspace = self.cast.workspace_of(place);
-            let destination = &mut self.cast.destinations[place];
-            let Some(id) = destination.id else { continue };
-            let raw = node.engine.record(Kind::Destination, workspace, id.uuid()).expect("reads work");
-            let setting = raw.map(|raw| serde_json::from_str(&raw.body).expect("a record can be read"));
-            let entry = destination.setting.asked(self.clocks.now, setting);
-            destination.setting.done(entry, self.clocks.now);
+            let endpoint = &mut self.cast.endpoints[place];
+            let Some(id) = endpoint.id else { continue };
+            let raw = |kind| node.engine.record(kind, workspace, id.uuid()).expect("reads work");
+            let read = "a record can be read";
+            let setting = match id {
+                EndpointId::Destination(_) => raw(Kind::Destination)
+                    .map(|raw| Setting::Destination(serde_json::from_str(&raw.body).expect(read))),
+                EndpointId::Webhook(_) => raw(Kind::Webhook)
+                    .map(|raw| Setting::Webhook(serde_json::from_str(&raw.body).expect(read))),
+            };
+            let entry = endpoint.setting.asked(self.clocks.now, setting);
+            endpoint.setting.done(entry, self.clocks.now);
+        }
+        for place in 0..self.cast.endpoints.len() {
+            self.look_at(place);
         }
     }
 
@@ -158,6 +172,11 @@ impl World {
         let is_over = self.healed.is_some() && self.timeline.is_empty();
         let now = self.wall();
         self.enqueue(Job::Prune { now });
+        let short = self.plan.policy.event_retention == SHORT_RETENTION;
+        if short && self.clocks.now.since(self.events_read) >= READ_EVENTS_EVERY_MS {
+            self.events_read = self.clocks.now;
+            self.read_events();
+        }
         if !is_over {
             let ms = if self.faulty { PRUNE_EVERY_MS.0 } else { PRUNE_EVERY_MS.1 };
             self.plan_in(ms, Event::Prune { life: self.life });

@@ -1,7 +1,7 @@
 //! What waits for the writer: each job is one caller's share of a commit.
 
 use restante_core::Timestamp;
-use restante_core::endpoint::Destination as Setting;
+use restante_core::endpoint::Destination;
 use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, SourceId, Tail, WorkspaceId};
 use restante_store::record::{BulkRetryJob, BulkRetryState, Draft, Kind};
 use restante_store::sqlite::Fault;
@@ -11,6 +11,10 @@ use restante_store::{
     Settled, Updated,
 };
 
+use super::outbound::errand::{Errand, Report};
+use super::outbound::plants;
+use crate::cast::Cast;
+use crate::plant::Plant;
 use crate::story::Story;
 
 /// Deliveries claimed at once.
@@ -67,7 +71,7 @@ pub(super) enum Job {
         destination: usize,
         entry: usize,
         at: Owned<DestinationId>,
-        setting: Box<Setting>,
+        setting: Box<Destination>,
         now: Timestamp,
     },
     Delete {
@@ -85,7 +89,7 @@ pub(super) enum Job {
         destination: usize,
         entry: usize,
         at: Owned<SourceId>,
-        setting: Box<Setting>,
+        setting: Box<Destination>,
         tail: Tail,
         now: Timestamp,
     },
@@ -107,6 +111,8 @@ pub(super) enum Job {
     Prune {
         now: Timestamp,
     },
+    /// Of publishers and owners of webhooks.
+    Errand(Box<Errand>),
 }
 
 /// A record's id and its workspace.
@@ -114,6 +120,14 @@ pub(super) enum Job {
 pub(super) struct Owned<I> {
     pub(super) workspace: WorkspaceId,
     pub(super) id: I,
+}
+
+/// What a job finds around it when its turn comes.
+#[derive(Clone, Copy)]
+pub(super) struct Within<'a> {
+    pub(super) story: &'a Story,
+    pub(super) cast: &'a Cast,
+    pub(super) plant: Option<Plant>,
 }
 
 /// What a job's caller is told after the commit.
@@ -130,11 +144,13 @@ pub(super) enum Answer {
     Created(Created),
     /// Whether more is left.
     More(bool),
+    Errand(Report),
 }
 
 impl Job {
     /// Does its share of the running transaction.
-    pub(super) fn run(&self, engine: &mut Engine, story: &Story) -> Result<Answer, Fault> {
+    pub(super) fn run(&self, engine: &mut Engine, world: Within<'_>) -> Result<Answer, Fault> {
+        let story = world.story;
         Ok(match self {
             Self::Accept { publish, token, now, tail } => {
                 let received = story.publishes[*publish].received.clone();
@@ -142,7 +158,13 @@ impl Job {
                 Answer::Accepted(engine.accept(incoming)?)
             }
             Self::Claim { now } => Answer::Claimed(engine.claim(*now, CLAIM_MAX)?),
-            Self::Settle { finished, .. } => Answer::Settled(engine.settle(finished)?),
+            Self::Settle { finished, .. } => {
+                let settled = engine.settle(finished)?;
+                if world.plant == Some(Plant::NoticeRepeated) {
+                    plants::repeat_notice(engine, finished, world)?;
+                }
+                Answer::Settled(settled)
+            }
             Self::Release { leases, now } => {
                 engine.release(leases, *now)?;
                 Answer::Done(true)
@@ -188,6 +210,7 @@ impl Job {
             }
             Self::Bulk { id, now } => Answer::More(engine.advance_bulk_retry(*id, *now, UPKEEP_MAX)?),
             Self::Prune { now } => Answer::More(engine.prune(*now, UPKEEP_MAX)?),
+            Self::Errand(errand) => Answer::Errand(errand.run(engine, world)?),
         })
     }
 }
@@ -195,7 +218,7 @@ impl Job {
 fn change(
     engine: &mut Engine,
     at: Owned<DestinationId>,
-    setting: &Setting,
+    setting: &Destination,
     now: Timestamp,
 ) -> Result<Answer, Fault> {
     let Some(mut raw) = engine.record(Kind::Destination, at.workspace, at.id.uuid())? else {
@@ -206,7 +229,7 @@ fn change(
     Ok(Answer::Done(matches!(updated, Updated::Done(_))))
 }
 
-fn draft(kind: Kind, workspace: WorkspaceId, parent: u128, body: String, tail: Tail) -> Draft {
+pub(super) fn draft(kind: Kind, workspace: WorkspaceId, parent: u128, body: String, tail: Tail) -> Draft {
     Draft { kind, workspace: Some(workspace), parent: Some(parent), name: None, lookup: None, body, tail }
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use restante_core::Timestamp;
-use restante_core::id::DestinationId;
+use restante_core::endpoint::EndpointId;
 use restante_server::dispatcher::lanes::Lanes;
 use restante_store::sqlite::engine::Engine;
-use restante_store::{Dispatch, Lease, Parcel, Withdraw};
+use restante_store::{Dispatch, Lease, Parcel, Policy, Withdraw};
 
 use super::job::Job;
 use super::{Event, World, note};
@@ -26,8 +26,8 @@ pub(super) struct Node {
     pub(super) jobs: Vec<Job>,
     pub(super) committing: bool,
     pub(super) stopping: bool,
-    /// Attempts on the wire, by destination.
-    pub(super) in_flight: BTreeMap<DestinationId, usize>,
+    /// Attempts on the wire, by endpoint.
+    pub(super) in_flight: BTreeMap<EndpointId, usize>,
     claim: ClaimLoop,
     pace_token: u64,
 }
@@ -73,8 +73,8 @@ impl Outbox {
 
 impl Node {
     /// Opens the database. Nothing is leased before [`Node::attach`].
-    pub(super) fn open(directory: &Path, in_flight_max: u32) -> Self {
-        let engine = Engine::open_unsynced(&directory.join("sim.db")).expect("the database opens");
+    pub(super) fn open(directory: &Path, in_flight_max: u32, policy: Policy) -> Self {
+        let engine = Engine::open_unsynced(&directory.join("sim.db"), policy).expect("the database opens");
         Self {
             engine,
             outbox: Arc::default(),

@@ -1,13 +1,13 @@
 //! People: cancel, retry, replay, erase, and change their minds about destinations.
 
 use restante_core::Timestamp;
-use restante_core::endpoint::Destination as Setting;
+use restante_core::endpoint::{Destination, EndpointId, Receiver as Setting};
 use restante_core::id::{DeliveryId, Tail};
 use restante_store::{BulkRetry, Cancelled, Grant, row};
 
 use super::job::{Job, Owned};
 use super::{World, note};
-use crate::cast::{Destination, draw_schedule, draw_setting, url};
+use crate::cast::{Endpoint, Owner, draw_destination, draw_schedule, url};
 use crate::in_force::InForce;
 use crate::story::{Known, Order, Retry};
 
@@ -109,9 +109,12 @@ impl World {
     }
 
     fn some_destination(&mut self) -> Option<usize> {
-        let all = self.cast.destinations.iter().enumerate();
+        let all = self.cast.endpoints.iter().enumerate();
         let living: Vec<usize> = all
-            .filter(|(_, it)| it.id.is_some() && it.setting.last().is_some())
+            .filter(|(_, it)| {
+                let is_destination = matches!(it.owner, Owner::Source(_));
+                is_destination && it.id.is_some() && it.setting.last().is_some()
+            })
             .map(|(place, _)| place)
             .collect();
         (!living.is_empty()).then(|| self.random.pick(&living))
@@ -119,7 +122,7 @@ impl World {
 
     fn retry_many(&mut self) {
         let Some(place) = self.some_destination() else { return };
-        let Some(id) = self.cast.destinations[place].id else { return };
+        let Some(EndpointId::Destination(id)) = self.cast.endpoints[place].id else { return };
         let at = Owned { workspace: self.cast.workspace_of(place), id };
         let (now, tail) = (self.wall(), Tail::from_bits(self.random.draw()));
         let state = self.random.pick(&["failed", "cancelled", "delivered"]).to_owned();
@@ -128,20 +131,25 @@ impl World {
         self.enqueue(Job::StartBulk { at, bulk, tail, now });
     }
 
-    fn change_some(&mut self, change: impl FnOnce(&mut Self, usize, &mut Setting)) {
+    fn change_some(&mut self, change: impl FnOnce(&mut Self, usize, &mut Destination)) {
         let Some(place) = self.some_destination() else { return };
         self.change(place, change);
     }
 
     /// Changes a destination's settings, if it is there.
-    pub(super) fn change(&mut self, place: usize, change: impl FnOnce(&mut Self, usize, &mut Setting)) {
-        let destination = &self.cast.destinations[place];
-        let (Some(id), Some(setting)) = (destination.id, destination.setting.last()) else { return };
+    pub(super) fn change(&mut self, place: usize, change: impl FnOnce(&mut Self, usize, &mut Destination)) {
+        let destination = &self.cast.endpoints[place];
+        let (Some(EndpointId::Destination(id)), Some(Setting::Destination(setting))) =
+            (destination.id, destination.setting.last())
+        else {
+            return;
+        };
         let mut setting = setting.clone();
         change(self, place, &mut setting);
         let (asked, now) = (self.clocks.now, self.wall());
         let at = Owned { workspace: self.cast.workspace_of(place), id };
-        let entry = self.cast.destinations[place].setting.asked(asked, Some(setting.clone()));
+        let known = Some(Setting::Destination(setting.clone()));
+        let entry = self.cast.endpoints[place].setting.asked(asked, known);
         self.enqueue(Job::Change { destination: place, entry, at, setting: Box::new(setting), now });
     }
 
@@ -149,10 +157,10 @@ impl World {
         let Some(place) = self.some_destination() else { return };
         let (asked, now) = (self.clocks.now, self.wall());
         if self.random.chance(25) {
-            let source = self.cast.destinations[place].source;
+            let owner = self.cast.endpoints[place].owner;
+            let Owner::Source(source) = owner else { return };
             let mut entries = Vec::new();
-            for (place, it) in
-                self.cast.destinations.iter_mut().enumerate().filter(|(_, it)| it.source == source)
+            for (place, it) in self.cast.endpoints.iter_mut().enumerate().filter(|(_, it)| it.owner == owner)
             {
                 entries.push((place, it.setting.asked(asked, None)));
             }
@@ -161,20 +169,20 @@ impl World {
             let at = Owned { workspace: self.cast.workspaces[source.workspace], id: source.id };
             return self.enqueue(Job::DeleteSource { entries, at, now });
         }
-        let Some(id) = self.cast.destinations[place].id else { return };
+        let Some(EndpointId::Destination(id)) = self.cast.endpoints[place].id else { return };
         let at = Owned { workspace: self.cast.workspace_of(place), id };
-        let entry = self.cast.destinations[place].setting.asked(asked, None);
+        let entry = self.cast.endpoints[place].setting.asked(asked, None);
         self.enqueue(Job::Delete { destination: place, entry, at, now });
     }
 
     fn create_one(&mut self) {
         let source = self.random.index(self.cast.sources.len());
-        let (place, now) = (self.cast.destinations.len(), self.wall());
+        let (place, now) = (self.cast.endpoints.len(), self.wall());
         let receiver = self.random.index(self.cast.receivers.len());
-        let setting = draw_setting(&mut self.random, place, receiver, false);
+        let setting = draw_destination(&mut self.random, place, receiver, false);
         let mut known = InForce::since(self.clocks.now, None);
-        let entry = known.asked(self.clocks.now, Some(setting.clone()));
-        self.cast.destinations.push(Destination { source, id: None, setting: known });
+        let entry = known.asked(self.clocks.now, Some(Setting::Destination(setting.clone())));
+        self.cast.endpoints.push(Endpoint { owner: Owner::Source(source), id: None, setting: known });
         let at = Owned { workspace: self.cast.workspace_of(place), id: self.cast.sources[source].id };
         let tail = Tail::from_bits(self.random.draw());
         self.enqueue(Job::Create { destination: place, entry, at, setting: Box::new(setting), tail, now });
@@ -207,7 +215,7 @@ impl World {
     }
 }
 
-fn move_elsewhere(world: &mut World, place: usize, setting: &mut Setting) {
+fn move_elsewhere(world: &mut World, place: usize, setting: &mut Destination) {
     let receiver = world.random.index(world.cast.receivers.len());
     setting.url = url(receiver, place);
 }

@@ -1,6 +1,6 @@
 //! The beginning: a node, a cast, and all that will happen by itself.
 
-use restante_core::endpoint::Source as SourceSetting;
+use restante_core::endpoint::{EndpointId, Receiver as Setting, Source as SourceSetting};
 use restante_core::id::{Id, Tail};
 use restante_store::record::{Draft, Kind, Workspace};
 use restante_store::{Created, Grant};
@@ -8,14 +8,18 @@ use restante_store::{Created, Grant};
 use super::job::json;
 use super::node::Node;
 use super::{Event, World};
-use crate::cast::{Destination, Source, draw_setting};
+use crate::cast::{Endpoint, Owner, Source, draw_destination, draw_webhook};
 use crate::in_force::InForce;
 use crate::random::Random;
+use crate::story::outbound::Taken;
 use crate::timeline::Moment;
+
+/// Two hurries on a day are more than a workspace may have.
+const REPLAYS_IN_A_HURRY: u64 = 12;
 
 impl World {
     pub(super) fn set_up(&mut self) {
-        self.node = Some(Node::open(self.directory.path(), self.plan.in_flight_max));
+        self.node = Some(Node::open(self.directory.path(), self.plan.in_flight_max, self.plan.policy));
         let mut random = Random::keyed(&[self.seed, 7]);
         for number in 0..self.plan.workspaces {
             self.make_workspace(number, &mut random);
@@ -26,17 +30,28 @@ impl World {
         for number in 0..self.plan.destinations {
             self.make_destination(number, &mut random);
         }
+        for number in 0..self.plan.webhooks {
+            self.make_webhook(number, &mut random);
+        }
         if let Some(node) = &mut self.node {
             node.attach();
         }
-        let publishes = self.plan_publishes();
+        let mut publishes = self.plan_publishes();
+        publishes.extend(self.plan_calls());
         let mut random = Random::keyed(&[self.seed, 8]);
         let plan = self.plan.clone();
-        let counts = [plan.people, plan.crashes, plan.stops, plan.jumps];
-        let kinds: [fn() -> Event; 4] = [|| Event::Act, || Event::Crash, || Event::Stop, || Event::Jump];
+        let counts = [plan.people, plan.keepers, plan.crashes, plan.stops, plan.jumps];
+        let kinds: [fn() -> Event; 5] =
+            [|| Event::Act, || Event::Keep, || Event::Crash, || Event::Stop, || Event::Jump];
         for (count, kind) in counts.into_iter().zip(kinds) {
             for at in plan.times(&mut random, count, &publishes) {
                 self.timeline.plan(at, kind());
+            }
+        }
+        for _ in 0..plan.hurry {
+            let hurry = Moment(random.below(plan.busy_ms));
+            for number in 0..REPLAYS_IN_A_HURRY {
+                self.timeline.plan(hurry.after(number * random.below(20)), Event::Hurry);
             }
         }
         self.timeline.plan(Moment(plan.busy_ms), Event::Heal);
@@ -106,7 +121,7 @@ impl World {
 
     fn make_destination(&mut self, number: usize, random: &mut Random) {
         let source = number % self.cast.sources.len();
-        let setting = draw_setting(random, number, number, self.plan.calm);
+        let setting = draw_destination(random, number, number, self.plan.calm);
         let id = self.make(&Draft {
             kind: Kind::Destination,
             workspace: Some(self.cast.workspace_of_source(source)),
@@ -116,10 +131,32 @@ impl World {
             body: json(&setting),
             tail: Tail::from_bits(random.draw()),
         });
-        self.cast.destinations.push(Destination {
-            source,
-            id: Some(Id::from_uuid(id)),
-            setting: InForce::since(self.clocks.now, Some(setting)),
+        self.cast.endpoints.push(Endpoint {
+            owner: Owner::Source(source),
+            id: Some(EndpointId::Destination(Id::from_uuid(id))),
+            setting: InForce::since(self.clocks.now, Some(Setting::Destination(setting))),
         });
+    }
+
+    fn make_webhook(&mut self, number: usize, random: &mut Random) {
+        let workspace = number % self.cast.workspaces.len();
+        let place = self.cast.endpoints.len();
+        let setting = draw_webhook(random, place, place, self.plan.calm);
+        let paused = setting.paused;
+        let id = self.make(&Draft {
+            kind: Kind::Webhook,
+            workspace: Some(self.cast.workspaces[workspace]),
+            parent: None,
+            name: None,
+            lookup: None,
+            body: json(&setting),
+            tail: Tail::from_bits(random.draw()),
+        });
+        self.cast.endpoints.push(Endpoint {
+            owner: Owner::Workspace(workspace),
+            id: Some(EndpointId::Webhook(Id::from_uuid(id))),
+            setting: InForce::since(self.clocks.now, Some(Setting::Webhook(setting))),
+        });
+        self.take(Taken::Change { endpoint: place, new_url: false, paused });
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use restante_core::State;
-use restante_core::endpoint::{Answer, DestinationKind};
+use restante_core::endpoint::{Answer, DestinationKind, EndpointId};
 use restante_core::id::{DeliveryId, WorkspaceId};
 use restante_core::message::{Headers, Received};
 use tokio::task::JoinSet;
@@ -19,15 +19,16 @@ use crate::{Accepted, Changed, Claimed, Grant, Incoming, Page, Settled};
 pub async fn a_request_goes_to_every_destination_of_its_source(mut world: World) {
     let source = world.source("orders").await;
     let destinations = [world.destination(&source).await, world.destination(&source).await];
+    let destinations = destinations.map(EndpointId::Destination);
     world.pair().await;
     let id = world.receive(&source).await;
 
     let parcels = world.tray.take();
     let sent: HashSet<_> = parcels.iter().map(|parcel| parcel.endpoint.id).collect();
     assert_eq!(sent, HashSet::from(destinations));
-    assert!(parcels.iter().all(|parcel| parcel.request == id && parcel.lease.attempt == 1));
+    assert!(parcels.iter().all(|parcel| parcel.request() == id && parcel.lease.attempt == 1));
     let request = world.request(id).await;
-    let stored: Vec<_> = request.deliveries.iter().map(|delivery| delivery.destination_id).collect();
+    let stored: Vec<_> = request.deliveries.iter().map(|delivery| delivery.endpoint).collect();
     assert_eq!(stored, destinations);
     assert!(request.deliveries.iter().all(|delivery| delivery.life.state == State::Sending));
 }
@@ -187,7 +188,7 @@ pub async fn without_a_dispatcher_everything_is_due_and_nothing_leased(mut world
     world.attach().await;
     assert!(world.woken(), "there is something to claim now");
     assert_eq!(world.claim().await.count, 1);
-    assert_eq!(world.parcel().request, id);
+    assert_eq!(world.parcel().request(), id);
 }
 
 pub async fn what_a_lane_has_no_room_for_follows_in_order(mut world: World) {
@@ -210,7 +211,7 @@ pub async fn what_a_lane_has_no_room_for_follows_in_order(mut world: World) {
     assert!(world.woken(), "the lane has room again");
     while world.claim().await.count > 0 {
         for parcel in world.tray.take() {
-            order.push(parcel.request);
+            order.push(parcel.request());
             world.settle(&parcel, ok()).await;
         }
     }
@@ -234,7 +235,7 @@ pub async fn who_comes_later_leaves_room_for_what_is_due(mut world: World) {
     }
     world.tray.take();
     world.claim().await;
-    assert!(world.tray.take().iter().any(|parcel| parcel.request == waits), "it was overtaken for ever");
+    assert!(world.tray.take().iter().any(|parcel| parcel.request() == waits), "it was overtaken for ever");
 }
 
 pub async fn a_paused_destination_is_not_sent_to(mut world: World) {
@@ -282,7 +283,7 @@ pub async fn listeners_are_told_of_requests_and_deliveries(mut world: World) {
         assert_eq!(change.workspace, world.workspace);
         told.push(change.what);
     }
-    assert!(told.contains(&Changed::Request(parcel.request)));
+    assert!(told.contains(&Changed::Request(parcel.request())));
     let delivery = Changed::Delivery(parcel.lease.delivery);
     assert_eq!(told.iter().filter(|what| **what == delivery).count(), 2, "begun and ended");
 }

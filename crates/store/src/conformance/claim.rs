@@ -54,8 +54,8 @@ pub async fn a_claim_is_an_attempt_begun(mut world: World) {
     world.pass(50);
     world.claim().await;
     let parcel = world.parcel();
-    assert_eq!((parcel.request, parcel.claimed_at), (id, world.now));
-    assert_eq!(&parcel.content.received.body[..], b"hello");
+    assert_eq!((parcel.request(), parcel.claimed_at), (id, world.now));
+    assert_eq!(&parcel.content.message.body()[..], b"hello");
 
     let delivery = world.delivery(parcel.lease.delivery).await;
     assert_eq!((delivery.life.state, delivery.life.attempts_made), (State::Sending, 1));

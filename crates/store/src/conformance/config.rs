@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use restante_core::State;
 use restante_core::delivery::CancelReason;
-use restante_core::endpoint::{Destination, Source};
+use restante_core::endpoint::{Destination, EndpointId, Sealed, Source, Webhook};
 use restante_core::id::DeliveryId;
+use restante_core::limits::WEBHOOKS_PER_WORKSPACE_MAX;
+use tokio::task::JoinSet;
 
 use super::{Origin, World, failed, ok};
 use crate::record::{ApiKey, Kept, Kind, Mode, Record, Written};
@@ -115,9 +117,9 @@ pub async fn records_are_listed_newest_first_by_parent(mut world: World) {
 pub async fn a_changed_source_keeps_its_destinations(mut world: World) {
     let (source, destination) = world.pair().await;
     world.change_source(source.id, |source| source.retention_days = 3).await;
-    assert_eq!(world.send(&source).await.endpoint.id, destination);
+    assert_eq!(world.send(&source).await.endpoint.id, EndpointId::Destination(destination));
     let mut world = world.crash().await;
-    assert_eq!(world.send(&source).await.endpoint.id, destination);
+    assert_eq!(world.send(&source).await.endpoint.id, EndpointId::Destination(destination));
 }
 
 pub async fn a_rotated_token_lets_in_only_the_new_one(mut world: World) {
@@ -151,7 +153,7 @@ pub async fn deleting_a_destination_cancels_what_is_pending(mut world: World) {
     let (source, destination) = world.pair().await;
     let delivery = pending(&mut world, &source).await;
     world.delete_destination(destination).await;
-    assert_eq!(world.tray.take_withdrawals(), [Withdraw::Endpoint(destination)]);
+    assert_eq!(world.tray.take_withdrawals(), [Withdraw::Endpoint(EndpointId::Destination(destination))]);
     is_cancelled(&world, delivery, CancelReason::EndpointDeleted).await;
     world.pass(3_600_000);
     assert_eq!(world.claim().await.count, 0);
@@ -190,7 +192,14 @@ pub async fn a_destination_that_died_first_keeps_its_reason(mut world: World) {
     let delivery = pending(&mut world, &source).await;
     world.destination(&source).await;
     world.receive(&source).await;
-    let with_source = world.tray.take().iter().find(|it| it.endpoint.id != first).unwrap().lease.delivery;
+    let with_source = world
+        .tray
+        .take()
+        .iter()
+        .find(|it| it.endpoint.id != EndpointId::Destination(first))
+        .unwrap()
+        .lease
+        .delivery;
     world.store.cancel(world.workspace, with_source, world.now).await.unwrap();
     // In the same millisecond.
     world.delete_destination(first).await;
@@ -245,14 +254,42 @@ pub async fn endpoints_follow_a_change_at_once(mut world: World) {
     let parcel = world.send(&source).await;
     world.change_destination(destination, |it| it.url = "https://b.example".into()).await;
     let settings = parcel.endpoint.settings();
-    assert_eq!((settings.destination.url.as_str(), settings.version), ("https://b.example", 2));
+    assert_eq!((settings.receiver.url(), settings.version), ("https://b.example", 2));
     assert!(world.tray.take_withdrawals().is_empty());
     world.change_destination(destination, |it| it.paused = true).await;
-    assert_eq!(world.tray.take_withdrawals(), [Withdraw::Endpoint(destination)]);
-    assert!(parcel.endpoint.settings().destination.paused);
+    assert_eq!(world.tray.take_withdrawals(), [Withdraw::Endpoint(EndpointId::Destination(destination))]);
+    assert!(parcel.endpoint.settings().receiver.is_paused());
     world.release(parcel.lease).await;
     assert_eq!(world.state(parcel.lease.delivery).await, State::Pending);
     world.change_destination(destination, |it| it.paused = false).await;
     world.claim().await;
     assert!(Arc::ptr_eq(&world.parcel().endpoint, &parcel.endpoint), "there is one of each");
+}
+
+pub async fn a_workspace_has_at_most_a_thousand_webhooks(mut world: World) {
+    let first = world.webhook().await;
+    let body = world.store.get::<Webhook>(world.workspace, first).await.unwrap().unwrap().body;
+    let mut calls = JoinSet::new();
+    for _ in 0..WEBHOOKS_PER_WORKSPACE_MAX + 10 {
+        let (store, body, tail) = (Arc::clone(&world.store), body.clone(), world.tail());
+        let (workspace, now) = (world.workspace, world.now);
+        calls.spawn(async move { store.make(Some(workspace), None, body, tail, now).await.unwrap() });
+    }
+    let made = calls.join_all().await;
+    let refused = made.iter().filter(|it| matches!(it, Written::TooMany)).count();
+    assert_eq!((refused, made.len()), (11, 1010));
+    world.delete_webhook(first).await;
+    assert!(matches!(make(&mut world, None, body.clone()).await, Written::Done(_)), "there is room again");
+    assert_eq!(make(&mut world, None, body.clone()).await, Written::TooMany);
+    world.workspace = world.new_workspace("second").await;
+    assert!(matches!(make(&mut world, None, body).await, Written::Done(_)), "the limit is each one's own");
+}
+
+pub async fn the_first_word_for_secrets_is_kept(world: World) {
+    let word = |text: &str| Some(Sealed(text.into()));
+    assert_eq!(world.store.secret_check(None).await.unwrap(), None);
+    assert_eq!(world.store.secret_check(word("first")).await.unwrap(), word("first"));
+    assert_eq!(world.store.secret_check(word("second")).await.unwrap(), word("first"));
+    let world = world.crash().await;
+    assert_eq!(world.store.secret_check(None).await.unwrap(), word("first"));
 }

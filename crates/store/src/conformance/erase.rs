@@ -1,6 +1,8 @@
 //! Promises of [`Store::erase`](crate::Store::erase).
 
 use restante_core::State;
+use restante_core::endpoint::EndpointId;
+use restante_core::message::MessageId;
 
 use super::{World, failed, ok};
 use crate::row::{DeliveryFilter, RequestFilter};
@@ -10,7 +12,7 @@ pub async fn nothing_finds_an_erased_request(mut world: World) {
     let (source, _) = world.pair().await;
     let parcel = world.send(&source).await;
     world.settle(&parcel, failed()).await;
-    let (id, delivery) = (parcel.request, parcel.lease.delivery);
+    let (id, delivery) = (parcel.request(), parcel.lease.delivery);
     assert!(world.store.erase(world.workspace, id, world.now).await.unwrap());
 
     let (store, workspace, now) = (&world.store, world.workspace, world.now);
@@ -34,7 +36,7 @@ pub async fn nothing_finds_an_erased_request(mut world: World) {
 pub async fn a_late_settle_of_an_erased_request_changes_nothing(mut world: World) {
     let (source, _) = world.pair().await;
     let parcel = world.send(&source).await;
-    world.store.erase(world.workspace, parcel.request, world.now).await.unwrap();
+    world.store.erase(world.workspace, parcel.request(), world.now).await.unwrap();
     assert_eq!(world.settle(&parcel, ok()).await, Settled::LeaseLost);
     world.release(parcel.lease).await;
     assert!(world.find(parcel.lease.delivery).await.is_none());
@@ -49,8 +51,11 @@ pub async fn an_erased_lease_is_withdrawn_and_gives_its_room_back(mut world: Wor
     parcel.endpoint.set_leases_max(2);
     world.send(&source).await;
     let waits = world.receive(&source).await;
-    world.store.erase(world.workspace, parcel.request, world.now).await.unwrap();
-    let withdrawn = Withdraw::Delivery { endpoint: destination, delivery: parcel.lease.delivery };
+    world.store.erase(world.workspace, parcel.request(), world.now).await.unwrap();
+    let withdrawn = Withdraw::Delivery {
+        endpoint: EndpointId::Destination(destination),
+        delivery: parcel.lease.delivery,
+    };
     assert_eq!(world.tray.take_withdrawals(), [withdrawn]);
 
     // Neither its release nor a late result gives the room back a second time.
@@ -58,7 +63,7 @@ pub async fn an_erased_lease_is_withdrawn_and_gives_its_room_back(mut world: Wor
     world.settle(&parcel, ok()).await;
     assert_eq!(world.store.health().await.unwrap().leased, 1);
     assert_eq!(world.claim().await.count, 1);
-    assert_eq!(world.parcel().request, waits);
+    assert_eq!(world.parcel().request(), waits);
     world.receive(&source).await;
     assert!(world.tray.take().is_empty(), "the lane is full");
 }
@@ -81,5 +86,8 @@ pub async fn erasing_touches_no_other_request(mut world: World) {
     assert!(left.items.iter().all(|it| it.deliveries.iter().all(|it| it.life.state == State::Delivered)));
     let filter = DeliveryFilter { destination: Some(destination), ..DeliveryFilter::default() };
     let left = world.store.deliveries(world.workspace, filter, Page::newest(9), world.now).await.unwrap();
-    assert_eq!(left.items.iter().map(|it| it.request).collect::<Vec<_>>(), [ids[2], ids[0]]);
+    assert_eq!(
+        left.items.iter().map(|it| it.message).collect::<Vec<_>>(),
+        [ids[2], ids[0]].map(MessageId::Request)
+    );
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use restante_core::Timestamp;
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{DeliveryId, RequestId};
 use restante_core::retry::Schedule;
 
@@ -79,9 +80,9 @@ pub async fn requests_by_state(mut world: World) {
 
     let of = |state| RequestFilter { state: Some(state), ..RequestFilter::default() };
     assert_eq!(requests(&world, of(RequestState::None)).await, [none]);
-    assert_eq!(requests(&world, of(RequestState::Delivered)).await, [retried.request, delivered.request]);
-    assert_eq!(requests(&world, of(RequestState::Failed)).await, [lost.request]);
-    assert_eq!(requests(&world, of(RequestState::Cancelled)).await, [cancelled.request]);
+    assert_eq!(requests(&world, of(RequestState::Delivered)).await, [retried.request(), delivered.request()]);
+    assert_eq!(requests(&world, of(RequestState::Failed)).await, [lost.request()]);
+    assert_eq!(requests(&world, of(RequestState::Cancelled)).await, [cancelled.request()]);
     assert_eq!(requests(&world, of(RequestState::Pending)).await, [pending]);
 }
 
@@ -136,11 +137,17 @@ pub async fn deliveries_by_what_they_belong_to(mut world: World) {
     };
     let all = DeliveryFilter::default;
     let by_destination = DeliveryFilter { destination: Some(second), ..all() };
-    assert_eq!(deliveries(&world, by_destination.clone()).await, of(&|it| it.endpoint.id == second));
+    assert_eq!(
+        deliveries(&world, by_destination.clone()).await,
+        of(&|it| it.endpoint.id == EndpointId::Destination(second))
+    );
     let by_source = DeliveryFilter { source: Some(source.id), ..all() };
-    assert_eq!(deliveries(&world, by_source).await, of(&|it| it.endpoint.id != third));
+    assert_eq!(
+        deliveries(&world, by_source).await,
+        of(&|it| it.endpoint.id != EndpointId::Destination(third))
+    );
     let by_request = DeliveryFilter { request: Some(request), ..all() };
-    assert_eq!(deliveries(&world, by_request).await, of(&|it| it.request == request));
+    assert_eq!(deliveries(&world, by_request).await, of(&|it| it.request() == request));
     let by_both = DeliveryFilter { request: Some(request), destination: Some(first), ..all() };
     assert_eq!(deliveries(&world, by_both).await.len(), 1);
     let contradiction = DeliveryFilter { source: Some(other.id), ..by_destination };

@@ -47,7 +47,7 @@ pub async fn a_late_settle_of_an_expired_request_changes_nothing(mut world: Worl
     let source = one_day(&mut world).await;
     let [in_time, before, after] =
         [world.send(&source).await, world.send(&source).await, world.send(&source).await];
-    let expires_at = world.request(before.request).await.expires_at;
+    let expires_at = world.request(before.request()).await.expires_at;
     world.now = expires_at - Duration::from_millis(1001);
     assert!(matches!(world.settle(&in_time, ok()).await, Settled::Done(_)), "in its last millisecond");
     world.now = expires_at - Duration::from_millis(1000);
@@ -63,13 +63,13 @@ pub async fn an_expired_request_cannot_be_touched(mut world: World) {
     let source = one_day(&mut world).await;
     let parcel = world.send(&source).await;
     world.settle(&parcel, ok()).await;
-    world.now = world.request(parcel.request).await.expires_at;
+    world.now = world.request(parcel.request()).await.expires_at;
     let (workspace, now, delivery) = (world.workspace, world.now, parcel.lease.delivery);
     assert_eq!(world.store.retry(workspace, delivery, now).await.unwrap(), Retried::NotFound);
     assert_eq!(world.store.cancel(workspace, delivery, now).await.unwrap(), Cancelled::NotFound);
-    assert!(!world.store.erase(workspace, parcel.request, now).await.unwrap());
+    assert!(!world.store.erase(workspace, parcel.request(), now).await.unwrap());
     let tail = world.tail();
-    assert_eq!(world.store.replay(workspace, parcel.request, now, tail).await.unwrap(), Replayed::NotFound);
+    assert_eq!(world.store.replay(workspace, parcel.request(), now, tail).await.unwrap(), Replayed::NotFound);
 }
 
 pub async fn pruning_takes_the_oldest_and_leaves_the_rest(mut world: World) {

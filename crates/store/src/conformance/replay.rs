@@ -1,6 +1,7 @@
 //! Promises of [`Store::replay`](crate::Store::replay).
 
 use restante_core::State;
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{RequestId, Tail};
 
 use super::{World, ok};
@@ -22,17 +23,18 @@ pub async fn a_replay_copies_to_the_destinations_of_now(mut world: World) {
     let original = world.request(id).await;
     world.delete_destination(old).await;
     let today = [world.destination(&source).await, world.destination(&source).await];
+    let today = today.map(EndpointId::Destination);
 
     world.pass(5000);
     let Replayed::Fresh(new) = replay(&mut world, id).await else { panic!("it was refused") };
     assert_ne!(new, id);
     let copy = world.request(new).await;
     assert_eq!((copy.replay_of, copy.received_at), (Some(id), world.now));
-    let destinations: Vec<_> = copy.deliveries.iter().map(|delivery| delivery.destination_id).collect();
+    let destinations: Vec<_> = copy.deliveries.iter().map(|delivery| delivery.endpoint).collect();
     assert_eq!(destinations, today);
     assert!(copy.deliveries.iter().all(|delivery| delivery.life.state == State::Sending));
     for parcel in world.tray.take() {
-        assert_eq!((parcel.request, &parcel.content.received.body[..]), (new, &b"body \0 of bytes"[..]));
+        assert_eq!((parcel.request(), &parcel.content.message.body()[..]), (new, &b"body \0 of bytes"[..]));
     }
     assert_eq!(
         (&copy.method, &copy.path, &copy.query, &copy.headers, &copy.remote_address),

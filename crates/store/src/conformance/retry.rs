@@ -1,13 +1,14 @@
 //! Promises of [`Store::cancel`](crate::Store::cancel), [`Store::retry`](crate::Store::retry) and bulk retries.
 
 use restante_core::delivery::CancelReason;
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{DeliveryId, DestinationId, ReplayId};
 use restante_core::retry::Schedule;
 use restante_core::{State, Timestamp};
 
 use super::{World, failed, ok};
 use crate::record::{BulkRetryJob, BulkRetryState, Written};
-use crate::row::ChargeReason;
+use crate::row::{ChargeReason, Trigger};
 use crate::{BulkRetry, Cancelled, Grant, Page, Retried, Withdraw};
 
 const FOUR_MINUTES_MS: u64 = 240_000;
@@ -28,7 +29,12 @@ pub async fn a_pending_delivery_is_cancelled_at_once(mut world: World) {
     for parcel in &parcels {
         world.settle(parcel, failed()).await;
     }
-    let pending = parcels.iter().find(|parcel| parcel.endpoint.id != other).unwrap().lease.delivery;
+    let pending = parcels
+        .iter()
+        .find(|parcel| parcel.endpoint.id != EndpointId::Destination(other))
+        .unwrap()
+        .lease
+        .delivery;
     assert_eq!(cancel(&world, pending).await, Cancelled::Done);
     let life = world.delivery(pending).await.life;
     assert_eq!((life.state, life.ended_at), (State::Cancelled(CancelReason::Requested), Some(world.now)));
@@ -36,7 +42,7 @@ pub async fn a_pending_delivery_is_cancelled_at_once(mut world: World) {
     assert_eq!(world.delivery(pending).await.life, life);
     world.pass(FOUR_MINUTES_MS);
     world.claim().await;
-    assert_eq!(world.parcel().endpoint.id, other);
+    assert_eq!(world.parcel().endpoint.id, EndpointId::Destination(other));
 }
 
 pub async fn a_cancel_withdraws_before_it_returns(mut world: World) {
@@ -44,9 +50,12 @@ pub async fn a_cancel_withdraws_before_it_returns(mut world: World) {
     let parcel = world.send(&source).await;
     let delivery = parcel.lease.delivery;
     assert_eq!(cancel(&world, delivery).await, Cancelled::Done);
-    assert_eq!(world.tray.take_withdrawals(), [Withdraw::Delivery { endpoint: destination, delivery }]);
+    assert_eq!(
+        world.tray.take_withdrawals(),
+        [Withdraw::Delivery { endpoint: EndpointId::Destination(destination), delivery }]
+    );
     let life = world.delivery(delivery).await.life;
-    assert_eq!((life.state, life.cancel_requested), (State::Sending, true));
+    assert_eq!((life.state, life.cancel_requested()), (State::Sending, true));
     assert_eq!(cancel(&world, delivery).await, Cancelled::Done);
 }
 
@@ -82,15 +91,16 @@ pub async fn what_ended_can_be_retried(mut world: World) {
         let Retried::Fresh(new) = retry(&world, old.lease.delivery).await else { panic!("it was refused") };
         let parcel = world.parcel();
         assert_eq!((parcel.lease.delivery, parcel.lease.attempt), (new, 1));
-        assert_eq!((parcel.request, &parcel.content.received), (old.request, &old.content.received));
+        assert_eq!((parcel.request(), &parcel.content.message), (old.request(), &old.content.message));
         let delivery = world.delivery(new).await;
         assert_eq!((delivery.retry_of, delivery.created_at), (Some(old.lease.delivery), world.now));
-        assert_eq!((delivery.attempts.len(), delivery.attempts[0].manual), (1, true));
+        assert_eq!((delivery.attempts.len(), delivery.attempts[0].trigger), (1, Trigger::Manual));
         world.settle(&parcel, ok()).await;
         let attempt = world.delivery(new).await.attempts.remove(0);
-        assert_eq!((attempt.manual, attempt.result.unwrap().status), (true, Some(200)));
+        assert_eq!((attempt.trigger, attempt.result.unwrap().status), (Trigger::Manual, Some(200)));
         assert_eq!(world.delivery(old.lease.delivery).await, before, "the old one is as it was");
-        let of_request: Vec<_> = world.request(old.request).await.deliveries.iter().map(|it| it.id).collect();
+        let of_request: Vec<_> =
+            world.request(old.request()).await.deliveries.iter().map(|it| it.id).collect();
         assert_eq!(of_request, [old.lease.delivery, new]);
     }
 }
@@ -118,7 +128,7 @@ pub async fn a_retry_is_paid_for_or_does_not_happen(mut world: World) {
     world.parcel();
     assert_eq!(retry(&world, parcel.lease.delivery).await, Retried::CreditsExhausted);
     assert!(world.tray.take().is_empty());
-    assert_eq!(world.request(parcel.request).await.deliveries.len(), 2);
+    assert_eq!(world.request(parcel.request()).await.deliveries.len(), 2);
 }
 
 async fn grant(world: &World, delta: i64) {
@@ -138,11 +148,12 @@ pub async fn a_retry_has_a_fresh_budget_and_the_same_request(mut world: World) {
     world.pass(FOUR_MINUTES_MS);
     world.claim().await;
     let second = world.parcel();
-    assert_eq!((second.lease.delivery, second.lease.attempt, second.request), (new, 2, parcel.request));
+    assert_eq!((second.lease.delivery, second.lease.attempt, second.request()), (new, 2, parcel.request()));
     world.settle(&second, failed()).await;
     let delivery = world.delivery(new).await;
     assert_eq!(delivery.life.attempts_used, 2);
-    assert!(delivery.attempts[0].manual && !delivery.attempts[1].manual);
+    let triggers: Vec<_> = delivery.attempts.iter().map(|attempt| attempt.trigger).collect();
+    assert_eq!(triggers, [Trigger::Manual, Trigger::Automatic]);
 }
 
 pub async fn nothing_is_retried_to_a_deleted_destination(mut world: World) {
@@ -243,7 +254,7 @@ pub async fn a_bulk_retry_goes_on_after_a_crash(mut world: World) {
     while advance(&world, id, 2).await {}
     assert_eq!(job(&world, id).await.created, 5);
     world.claim().await;
-    let mut requests: Vec<_> = world.tray.take().iter().map(|parcel| parcel.request).collect();
+    let mut requests: Vec<_> = world.tray.take().iter().map(|parcel| parcel.request()).collect();
     requests.sort_unstable();
     requests.dedup();
     assert_eq!(requests.len(), 5, "each once");
@@ -290,6 +301,6 @@ pub async fn a_bulk_retry_takes_only_what_matches(mut world: World) {
     let id = start(&mut world, destination, bulk).await;
     assert_eq!(job(&world, id).await.total, 2);
     while advance(&world, id, 10).await {}
-    let taken: Vec<_> = world.tray.take().iter().map(|parcel| parcel.request).collect();
-    assert_eq!(taken, [in_time.request, last.request], "both bounds are inclusive");
+    let taken: Vec<_> = world.tray.take().iter().map(|parcel| parcel.request()).collect();
+    assert_eq!(taken, [in_time.request(), last.request()], "both bounds are inclusive");
 }

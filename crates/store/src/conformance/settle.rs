@@ -8,7 +8,7 @@ use restante_core::retry::{Schedule, WaitCause};
 use restante_core::{FailureKind, Outcome, State};
 
 use super::{World, failed, ok};
-use crate::row::AttemptResult;
+use crate::row::{AttemptResult, Trigger};
 use crate::{Lease, Settled};
 
 const MINUTE_MS: u64 = 60_000;
@@ -22,7 +22,10 @@ pub async fn a_2xx_ends_a_delivery(mut world: World) {
     assert_eq!((delivery.life.state, delivery.life.ended_at), (State::Delivered, Some(world.now)));
     assert_eq!((delivery.life.attempts_made, delivery.life.attempts_used), (1, 1));
     let [attempt] = &delivery.attempts[..] else { panic!("{:?}", delivery.attempts) };
-    assert_eq!((attempt.number, attempt.manual, attempt.started_at), (1, false, parcel.claimed_at));
+    assert_eq!(
+        (attempt.number, attempt.trigger, attempt.started_at),
+        (1, Trigger::Automatic, parcel.claimed_at)
+    );
     let result = AttemptResult {
         duration_ms: 1000,
         delivered: true,
@@ -163,7 +166,7 @@ pub async fn an_attempt_shows_the_url_it_was_made_with(mut world: World) {
         delivery.attempts.into_iter().map(|attempt| attempt.url).collect()
     };
     let delivery = world.delivery(parcel.lease.delivery).await;
-    assert_eq!(delivery.destination.url, "https://c.example");
+    assert_eq!(delivery.receiver.url(), "https://c.example");
     let [first, second, third] =
         ["https://a.example/hook/orders", "https://b.example/in/orders?k=1", "https://c.example/orders"];
     assert_eq!(urls(delivery), [first, second, third]);

@@ -1,5 +1,7 @@
 //! A store with somebody around it: a dispatcher, a clock, a workspace.
 
+mod outbound;
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,8 +16,10 @@ use restante_core::retry::{Jitter, Schedule};
 use restante_core::{Attempt, Outcome, State, Timestamp};
 
 use super::{Home, Tray};
+pub use outbound::{filters, started};
+
 use crate::record::{Kept, Kind, Record, Workspace, Written};
-use crate::{Accepted, Claimed, Finished, Incoming, Lease, Parcel, Settled, Store, row};
+use crate::{Accepted, Claimed, Finished, Incoming, Lease, Parcel, Policy, Settled, Store, row};
 
 /// When every world begins.
 const BEGINNING: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -27,6 +31,7 @@ pub struct World {
     pub now: Timestamp,
     pub workspace: WorkspaceId,
     home: Box<dyn Home>,
+    policy: Policy,
     tails: u64,
 }
 
@@ -50,10 +55,12 @@ pub fn failed() -> Outcome {
 impl World {
     /// Opens a store that holds a workspace and nothing else, with a dispatcher attached.
     pub async fn open(home: impl Home + 'static) -> Self {
-        let store = home.open().await;
+        let policy = Policy::default();
+        let store = home.open(policy).await;
         let tray = Arc::new(Tray::default());
         let workspace = WorkspaceId::from_uuid(0);
-        let mut world = Self { store, tray, now: BEGINNING, workspace, home: Box::new(home), tails: 0 };
+        let home = Box::new(home);
+        let mut world = Self { store, tray, now: BEGINNING, workspace, home, policy, tails: 0 };
         world.attach().await;
         world.workspace = world.new_workspace("first").await;
         world
@@ -67,9 +74,15 @@ impl World {
     pub async fn crash(mut self) -> Self {
         self.tray = Arc::new(Tray::default());
         self.home.crash(self.store).await;
-        self.store = self.home.open().await;
+        self.store = self.home.open(self.policy).await;
         self.attach().await;
         self
+    }
+
+    /// The process dies and starts again under another policy.
+    pub async fn restart(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self.crash().await
     }
 
     pub fn pass(&mut self, millis: u64) {

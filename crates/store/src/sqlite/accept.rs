@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use restante_core::id::{Id, Key, RequestId, Tail, WorkspaceId};
-use restante_core::message::Received;
+use restante_core::message::{Content, MessageId, Received};
 use restante_core::{Delivery, Timestamp};
 use rusqlite::params;
 
 use super::Fault;
-use super::codec::{DeliveryRow, PENDING, SENDING};
+use super::codec::{DeliveryRow, state_code};
 use super::engine::Engine;
 use crate::row::ChargeReason;
 use crate::{Accepted, Change, Changed, Grant, Incoming, Lease, Parcel};
@@ -56,7 +56,7 @@ impl Engine {
         let id = RequestId::new(key, tail);
         self.conn
             .prepare_cached(
-                "INSERT INTO message (key, tail, source, fanout, received_at, replay_of, method, path, query, remote, headers, body) \
+                "INSERT INTO message (key, tail, feed, fanout, received_at, replay_of, method, path, query, remote, headers, body) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
@@ -77,50 +77,78 @@ impl Engine {
         if let Some(workspace) = workspace_id.filter(|_| self.watched) {
             self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
         }
-        let content = Arc::new(self.content_bytes.hold(received));
-        for (index, endpoint) in (1..).zip(endpoints) {
-            let leased = self.may_be_born_leased(endpoint, now);
+        self.fan_out(MessageId::Request(id), Content::Request(received), &endpoints, now)?;
+        Ok(id)
+    }
+
+    /// Makes the deliveries of a message that was just stored: they have the keys right behind its own.
+    pub(super) fn fan_out(
+        &mut self,
+        id: MessageId,
+        content: Content,
+        endpoints: &[i64],
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        let (key, tail) = (id.key(), id.tail());
+        let content = Arc::new(self.content_bytes.hold(content));
+        for (index, endpoint) in (1..).zip(endpoints.iter().copied()) {
+            let birth = if self.skips(endpoint) {
+                Birth::Skipped
+            } else if self.may_be_born_leased(endpoint, now) {
+                Birth::Leased
+            } else {
+                Birth::Due
+            };
+            let key_here = key.plus(index);
             self.insert_delivery(&NewDelivery {
-                key: key.plus(index),
+                key: key_here,
                 message: key,
                 endpoint,
                 now,
-                leased,
+                birth,
                 retry_of: None,
             })?;
-            if leased {
-                let lease = Lease { delivery: Id::new(key.plus(index), tail), attempt: 1 };
+            if birth == Birth::Leased {
+                let lease = Lease { delivery: Id::new(key_here, tail), attempt: 1 };
                 self.hand_over(endpoint, lease, id, &content, Times { received_at: now, claimed_at: now });
             }
         }
-        Ok(id)
+        Ok(())
     }
 
     /// Inserts a new delivery, leased at birth or due now.
     pub(super) fn insert_delivery(&mut self, new: &NewDelivery) -> Result<(), Fault> {
         let entry = self.config.endpoints.get(&new.endpoint);
         let version = entry.map(|entry| entry.settings.version);
-        let life = if new.leased { Delivery::born_leased(new.now) } else { Delivery::new(new.now) };
+        let standing = entry.map(|entry| entry.standing).unwrap_or_default();
+        let leased = new.birth == Birth::Leased;
+        let life = match new.birth {
+            Birth::Leased => Delivery::born_leased(new.now),
+            Birth::Due => Delivery::new(new.now),
+            Birth::Skipped => Delivery::skipped(standing.behind_pause(new.now)),
+        };
         self.conn
             .prepare_cached(
-                "INSERT INTO delivery (key, message, endpoint, state, claimed, cancel_requested, made, used, lost, due_at, \
-                 started_at, endpoint_version, created_at, retry_of) VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 0, 0, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO delivery (key, message, endpoint, state, claimed, ending, made, used, lost, due_at, \
+                 started_at, endpoint_version, ended_at, created_at, retry_of) \
+                 VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 0, 0, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?
             .execute(params![
                 new.key.value(),
                 new.message.value(),
                 new.endpoint,
-                if new.leased { SENDING } else { PENDING },
+                state_code(life.state),
                 life.attempts_made,
                 new.now.millis(),
-                new.leased.then_some(new.now.millis()),
-                version.filter(|_| new.leased),
+                leased.then_some(new.now.millis()),
+                version.filter(|_| leased),
+                life.ended_at.map(Timestamp::millis),
                 new.retry_of.map(|_| new.now.millis()),
                 new.retry_of,
             ])?;
         self.history.add(new.endpoint, new.key.value());
-        if new.leased {
-            self.count_lease(DeliveryRow {
+        match new.birth {
+            Birth::Leased => self.count_lease(DeliveryRow {
                 key: new.key.value(),
                 message: new.message.value(),
                 endpoint: new.endpoint,
@@ -131,10 +159,13 @@ impl Engine {
                 status: None,
                 created_at: new.retry_of.map(|_| new.now.millis()),
                 retry_of: new.retry_of,
-            });
-        } else {
-            self.overflowed |= self.flows(new.endpoint);
-            self.plan(new.endpoint, new.now.millis());
+                job: None,
+            }),
+            Birth::Due => {
+                self.overflowed |= self.flows(new.endpoint);
+                self.plan(new.endpoint, new.now.millis());
+            }
+            Birth::Skipped => {}
         }
         Ok(())
     }
@@ -144,20 +175,20 @@ impl Engine {
         &mut self,
         endpoint: i64,
         lease: Lease,
-        request: RequestId,
+        message: MessageId,
         content: &Arc<crate::Content>,
         times: Times,
     ) {
         let Some(entry) = self.config.endpoints.get(&endpoint) else { return };
-        let Ok(source) = self.config.source_of(entry) else { return };
-        let expires_at = times.received_at.millis().saturating_add(source.retention_ms);
+        let Ok(retention_ms) = self.config.retention_ms(entry) else { return };
+        let expires_at = retention_ms.map(|kept| times.received_at.millis().saturating_add(kept));
         self.staged.parcels.push(Parcel {
             lease,
-            request,
+            message,
             endpoint: Arc::clone(&entry.endpoint),
             content: Arc::clone(content),
             claimed_at: times.claimed_at,
-            expires_at: Timestamp::from_millis(expires_at),
+            expires_at: expires_at.map(Timestamp::from_millis),
         });
         self.tell(endpoint, || Changed::Delivery(lease.delivery));
     }
@@ -195,7 +226,8 @@ impl Engine {
         note: String,
         now: Timestamp,
     ) -> Result<Option<i64>, Fault> {
-        let found = self.config.workspaces.iter_mut().find(|(_, entry)| entry.id == workspace);
+        let row = self.config.workspace_rows.get(&workspace).copied();
+        let found = row.and_then(|row| Some((row, self.config.workspaces.get_mut(&row)?)));
         let Some((row, entry)) = found else { return Ok(None) };
         let before = entry.balance.unwrap_or(0);
         let balance = match grant {
@@ -206,7 +238,6 @@ impl Engine {
         let delta = balance.unwrap_or(0) - before;
         entry.balance = balance;
         entry.balance_changed = true;
-        let row = *row;
         let tail = Tail::from_bits(now.millis().unsigned_abs());
         self.write_ledger(row, delta, ChargeReason::Grant, now, tail, Some(note))?;
         Ok(balance)
@@ -271,8 +302,19 @@ pub(super) struct NewDelivery {
     pub(super) message: Key,
     pub(super) endpoint: i64,
     pub(super) now: Timestamp,
-    pub(super) leased: bool,
+    pub(super) birth: Birth,
     pub(super) retry_of: Option<i64>,
+}
+
+/// How a delivery begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Birth {
+    /// With its first attempt.
+    Leased,
+    /// Due now, in the table.
+    Due,
+    /// Ended at once: its webhook is paused.
+    Skipped,
 }
 
 /// A tail as it is stored. 53 bits fit into SQLite's 64 signed ones.

@@ -18,11 +18,11 @@ const LEASES_MAX: u32 = 16_384;
 const CONTENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// A lane may hold one of so many free leases: however many lanes are stuck, the others find room.
 const LANE_SHARE: u32 = 8;
-/// While a lane has due work in the table, one of so many of its leases is kept for that: who comes now must not
+/// While a lane has due work in the table, or a replay to begin, one of so many of its leases is kept for that: who comes now must not
 /// overtake for ever who came before.
 const DUE_SHARE: u32 = 4;
 /// When a lane that the node has no room for is looked at again. Content leaves memory without telling.
-const SQUEEZED_PAUSE_MS: i64 = 100;
+pub(super) const SQUEEZED_PAUSE_MS: i64 = 100;
 
 /// A lane that the dispatcher wants so many leases for has shown that it can use them.
 const FLOWING_LEASES: u32 = 192;
@@ -43,7 +43,7 @@ pub(super) enum Room {
 impl Engine {
     pub(super) fn room(&self, endpoint: i64) -> Room {
         let Some(entry) = self.config.endpoints.get(&endpoint) else { return Room::Closed };
-        let held_back = entry.gone.is_some() || entry.settings.destination.holds_back().is_some();
+        let held_back = entry.gone.is_some() || entry.settings.receiver.holds_back().is_some();
         if !self.is_attached() || held_back {
             return Room::Closed;
         }
@@ -67,13 +67,14 @@ impl Engine {
         else {
             return false;
         };
-        entry.next_due > now.millis() || room > entry.endpoint.leases_max().div_ceil(DUE_SHARE)
+        let nothing_waits = entry.next_due > now.millis() && !self.jobs.is_open(endpoint);
+        nothing_waits || room > entry.endpoint.leases_max().div_ceil(DUE_SHARE)
     }
 
     /// Whether a lane is busy and works well: the dispatcher lets it hold many leases.
     pub(super) fn flows(&self, endpoint: i64) -> bool {
         let open =
-            |entry: &EndpointEntry| entry.gone.is_none() && entry.settings.destination.holds_back().is_none();
+            |entry: &EndpointEntry| entry.gone.is_none() && entry.settings.receiver.holds_back().is_none();
         self.is_attached()
             && self
                 .config
@@ -90,6 +91,7 @@ impl Engine {
         if !row.claimed {
             self.born.insert(row.key);
         }
+        self.jobs.count(&row);
         self.leases.insert(row.key, row);
     }
 
@@ -97,6 +99,7 @@ impl Engine {
     pub(super) fn end_lease(&mut self, row: &DeliveryRow) {
         self.leases.remove(&row.key);
         self.born.remove(&row.key);
+        self.jobs.end(row);
         let Some(entry) = self.config.endpoints.get_mut(&row.endpoint) else { return };
         entry.leased = entry.leased.saturating_sub(1);
         if entry.next_due != i64::MAX && entry.listed_at.is_none() {
@@ -161,7 +164,7 @@ impl Engine {
     /// Whether there is something to claim earlier than the dispatcher knows. Asked after each commit.
     pub fn should_wake(&mut self) -> bool {
         let due = self.agenda.first().map_or(i64::MAX, |(due, _)| *due);
-        let wake = due < self.announced;
+        let wake = due < self.announced || self.jobs.ready;
         self.announced = self.announced.min(due);
         wake
     }

@@ -36,7 +36,7 @@ impl Engine {
             job.cursor = key;
             match self.retry_in_bulk(key, &job.bulk, now)? {
                 Retried::Fresh(_) => created += 1,
-                Retried::NotFound | Retried::Conflict(_) => {}
+                Retried::NotFound | Retried::Conflict(_) | Retried::OfAnEvent => {}
                 Retried::DestinationDeleted | Retried::CreditsExhausted => {
                     job.state = BulkRetryState::Ended;
                     break;

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use restante_core::delivery::{self, Attempt, CancelReason, Claim, Terms};
-use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail};
-use restante_core::message::{Headers, Received};
+use restante_core::delivery::{self, Attempt, CancelReason, Claim, Over, Terms};
+use restante_core::event::EventType;
+use restante_core::id::{DeliveryId, Id, Key, Tail};
+use restante_core::message::{Content, Headers, MessageId, Published, Received};
 use restante_core::retry::Jitter;
-use restante_core::{Outcome, State, Timestamp};
+use restante_core::{Delivery, Outcome, State, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
 use super::accept::Times;
-use super::agenda::Room;
-use super::codec::{DELIVERY_COLUMNS, DeliveryRow};
+use super::agenda::{Room, SQUEEZED_PAUSE_MS};
+use super::codec::{DELIVERY_COLUMNS, DeliveryRow, EVENT, REQUEST};
 use super::engine::Engine;
 use crate::{Changed, Claimed, Finished, Lease};
 
@@ -42,7 +43,10 @@ impl Engine {
             count += self.claim_from(endpoint, now, most - count)?;
             self.look_up_due(endpoint)?;
         }
-        let next_due = self.agenda.first().map(|(due, _)| *due);
+        count += self.advance_jobs(now, most.saturating_sub(count))?;
+        self.sweep_pauses(now)?;
+        let squeezed = self.jobs.squeezed.then_some(now.millis() + SQUEEZED_PAUSE_MS);
+        let next_due = self.agenda.first().map(|(due, _)| *due).into_iter().chain(squeezed).min();
         self.announced = next_due.unwrap_or(i64::MAX);
         Ok(Claimed { count, next_due: next_due.map(Timestamp::from_millis) })
     }
@@ -73,46 +77,54 @@ impl Engine {
     }
 
     /// Begins the next attempt of a due delivery, or ends it. Returns whether an attempt began.
-    fn begin_attempt(&mut self, mut row: DeliveryRow, now: Timestamp) -> Result<bool, Fault> {
-        let Some((message, tail)) = load_message(&self.conn, row.message)? else {
-            return Err(Fault::Damaged(format!("delivery {} has no message", row.key)));
-        };
+    fn begin_attempt(&mut self, row: DeliveryRow, now: Timestamp) -> Result<bool, Fault> {
         let entry = self.endpoint(row.endpoint)?;
-        let source = self.config.source_of(entry)?;
-        let expired = message.received_at + source.retention_ms <= now.millis();
-        let gone = if expired { Some(CancelReason::Expired) } else { entry.gone };
         let settings = Arc::clone(&entry.settings);
-        let terms = Terms { schedule: &settings.destination.schedule, gone };
-        let id = DeliveryId::new(Key::from_value(row.key), tail);
-        match delivery::claim(&row.life, terms, now) {
+        let expired = self.is_expired(&row, now)?.then_some(Over::Gone(CancelReason::Expired));
+        let terms = Terms { schedule: settings.receiver.schedule(), over: expired, watch: None };
+        let ended = entry.ended(&row, now).filter(|_| expired.is_none()).map(Claim::End);
+        match ended.unwrap_or_else(|| delivery::claim(&row.life, terms, now)) {
             Claim::End(ended) => {
                 self.write_delivery(&row, &ended)?;
-                self.tell(row.endpoint, || Changed::Delivery(id));
+                self.tell_delivery(&row)?;
                 Ok(false)
             }
             Claim::Begin(leased) => {
-                row.claimed = true;
-                // An attempt never starts before the end of the one before, even if the clock went back.
-                let start = row.life.ended_at.map_or(now, |ended| ended.max(now));
-                row.started_at = Some(start.millis());
-                row.endpoint_version = Some(settings.version);
-                self.write_delivery(&row, &leased)?;
-                let attempt = leased.attempts_made;
-                self.count_lease(DeliveryRow { life: leased, ..row.clone() });
-                let content = Arc::new(self.content_bytes.hold(message.received));
-                let request = RequestId::new(Key::from_value(row.message), tail);
-                let lease = Lease { delivery: id, attempt };
-                let received_at = Timestamp::from_millis(message.received_at);
-                self.hand_over(
-                    row.endpoint,
-                    lease,
-                    request,
-                    &content,
-                    Times { received_at, claimed_at: start },
-                );
+                self.lease(row, leased, now)?;
                 Ok(true)
             }
         }
+    }
+
+    /// Leases a delivery for the attempt that `leased` has begun.
+    pub(super) fn lease(
+        &mut self,
+        mut row: DeliveryRow,
+        leased: Delivery,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        let Some(message) = load_message(&self.conn, row.message)? else {
+            return Err(Fault::Damaged(format!("delivery {} has no message", row.key)));
+        };
+        row.claimed = true;
+        // An attempt never starts before the end of the one before, even if the clock went back.
+        let start = row.life.ended_at.map_or(now, |ended| ended.max(now));
+        row.started_at = Some(start.millis());
+        row.endpoint_version = Some(self.endpoint(row.endpoint)?.settings.version);
+        self.write_delivery(&row, &leased)?;
+        let id = DeliveryId::new(Key::from_value(row.key), message.id.tail());
+        let lease = Lease { delivery: id, attempt: leased.attempts_made };
+        let endpoint = row.endpoint;
+        self.count_lease(DeliveryRow { life: leased, ..row });
+        let content = Arc::new(self.content_bytes.hold(message.content));
+        let received_at = Timestamp::from_millis(message.received_at);
+        self.hand_over(endpoint, lease, message.id, &content, Times { received_at, claimed_at: start });
+        Ok(())
+    }
+
+    pub(super) fn delivery_id(&self, row: &DeliveryRow) -> Result<Option<DeliveryId>, Fault> {
+        let tail = message_tail(&self.conn, row.message)?;
+        Ok(tail.map(|tail| DeliveryId::new(Key::from_value(row.key), tail)))
     }
 
     /// See [`crate::Store::release`].
@@ -122,11 +134,12 @@ impl Engine {
     pub fn release(&mut self, leases: &[Lease], now: Timestamp) -> Result<(), Fault> {
         for lease in leases {
             let Some(mut row) = self.leased_row(*lease) else { continue };
-            let gone = self.endpoint(row.endpoint)?.gone;
-            let settings = Arc::clone(&self.endpoint(row.endpoint)?.settings);
-            let terms = Terms { schedule: &settings.destination.schedule, gone };
-            let released = delivery::release(&row.life, terms, now);
+            let entry = self.endpoint(row.endpoint)?;
+            let over = entry.gone.map(Over::Gone);
+            let terms = Terms { schedule: entry.settings.receiver.schedule(), over, watch: None };
+            let released = delivery::release(&row.life, terms, entry.standing.behind_pause(now));
             self.end_lease(&row);
+            self.unbegin(&row, now)?;
             row.claimed = false;
             row.started_at = None;
             self.write_delivery(&row, &released)?;
@@ -177,33 +190,47 @@ impl Engine {
 
 /// A stored message, as far as a delivery needs it.
 pub(super) struct MessageRow {
-    pub(super) source: i64,
+    pub(super) id: MessageId,
+    /// The row of its source, or of its workspace.
+    pub(super) feed: i64,
     pub(super) received_at: i64,
-    pub(super) received: Received,
+    pub(super) content: Content,
 }
 
-/// A stored message with its tail.
-pub(super) fn load_message(conn: &Connection, key: i64) -> Result<Option<(MessageRow, Tail)>, Fault> {
+pub(super) fn load_message(conn: &Connection, key: i64) -> Result<Option<MessageRow>, Fault> {
     let mut statement = conn.prepare_cached(
-        "SELECT tail, source, received_at, method, path, query, remote, headers, body FROM message WHERE key = ?1",
+        "SELECT tail, feed, received_at, kind, type, method, path, query, remote, headers, body FROM message WHERE key = ?1",
     )?;
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let headers = Headers::from_packed(Bytes::from(row.get::<_, Vec<u8>>(7)?))
-        .map_err(|fault| Fault::Damaged(format!("message {key}: {fault}")))?;
-    let message = MessageRow {
-        source: row.get(1)?,
-        received_at: row.get(2)?,
-        received: Received {
-            method: row.get(3)?,
-            path: row.get(4)?,
-            query: row.get(5)?,
-            headers,
-            body: Bytes::from(row.get::<_, Vec<u8>>(8)?),
-            remote_address: row.get(6)?,
-        },
+    let tail = Tail::from_bits(row.get::<_, i64>(0)?.unsigned_abs());
+    let body = Bytes::from(row.get::<_, Vec<u8>>(10)?);
+    let (id, content) = match row.get(3)? {
+        REQUEST => {
+            let headers = Headers::from_packed(Bytes::from(row.get::<_, Vec<u8>>(9)?))
+                .map_err(|fault| Fault::Damaged(format!("message {key}: {fault}")))?;
+            let received = Received {
+                method: row.get(5)?,
+                path: row.get(6)?,
+                query: row.get(7)?,
+                headers,
+                body,
+                remote_address: row.get(8)?,
+            };
+            (MessageId::Request(Id::new(Key::from_value(key), tail)), Content::Request(received))
+        }
+        EVENT => {
+            let event_type = event_type(&row.get::<_, String>(4)?)?;
+            let published = Published { event_type, body };
+            (MessageId::Event(Id::new(Key::from_value(key), tail)), Content::Event(published))
+        }
+        other => return Err(Fault::Damaged(format!("message {key} is of kind {other}"))),
     };
-    Ok(Some((message, Tail::from_bits(row.get::<_, i64>(0)?.unsigned_abs()))))
+    Ok(Some(MessageRow { id, feed: row.get(1)?, received_at: row.get(2)?, content }))
+}
+
+pub(super) fn event_type(text: &str) -> Result<EventType, Fault> {
+    EventType::parse(text).map_err(|fault| Fault::Damaged(format!("event type {text}: {fault}")))
 }
 
 pub(super) fn message_tail(conn: &Connection, key: i64) -> Result<Option<Tail>, Fault> {

@@ -2,27 +2,35 @@
 
 use std::time::Duration;
 
-use restante_core::delivery::{CancelReason, FailReason};
+use restante_core::delivery::{CancelReason, Ending, FailReason};
 use restante_core::retry::{Wait, WaitCause};
 use restante_core::{Delivery, FailureKind, State, Timestamp};
 use rusqlite::Row;
 
 use super::Fault;
 
+/// `message.kind`.
+pub(super) const REQUEST: i64 = 1;
+pub(super) const EVENT: i64 = 2;
+
 /// States that SQL compares with; indexes name them too.
 pub(super) const PENDING: i64 = 0;
 pub(super) const SENDING: i64 = 1;
+pub(super) const DELIVERED_STATE: i64 = 2;
+pub(super) const SKIPPED: i64 = 50;
 
 pub(super) const fn state_code(state: State) -> i64 {
     match state {
         State::Pending => PENDING,
         State::Sending => SENDING,
-        State::Delivered => 2,
+        State::Delivered => DELIVERED_STATE,
         State::Failed(FailReason::Exhausted) => 30,
+        State::Failed(FailReason::EndpointPaused) => 31,
         State::Cancelled(CancelReason::Requested) => 40,
         State::Cancelled(CancelReason::EndpointDeleted) => 41,
         State::Cancelled(CancelReason::SourceDeleted) => 42,
         State::Cancelled(CancelReason::Expired) => 43,
+        State::Skipped => SKIPPED,
     }
 }
 
@@ -30,12 +38,14 @@ pub(super) fn state(code: i64) -> Result<State, Fault> {
     Ok(match code {
         PENDING => State::Pending,
         SENDING => State::Sending,
-        2 => State::Delivered,
+        DELIVERED_STATE => State::Delivered,
         30 => State::Failed(FailReason::Exhausted),
+        31 => State::Failed(FailReason::EndpointPaused),
         40 => State::Cancelled(CancelReason::Requested),
         41 => State::Cancelled(CancelReason::EndpointDeleted),
         42 => State::Cancelled(CancelReason::SourceDeleted),
         43 => State::Cancelled(CancelReason::Expired),
+        SKIPPED => State::Skipped,
         other => return Err(Fault::Damaged(format!("delivery state {other}"))),
     })
 }
@@ -48,7 +58,26 @@ pub(super) fn state_range(name: &str) -> Option<(i64, i64)> {
         "delivered" => (2, 2),
         "failed" => (30, 39),
         "cancelled" => (40, 49),
+        "skipped" => (SKIPPED, SKIPPED),
         _ => return None,
+    })
+}
+
+/// `delivery.ending`.
+pub(super) const fn ending_code(ending: Option<Ending>) -> i64 {
+    match ending {
+        None => 0,
+        Some(Ending::Cancel) => 1,
+        Some(Ending::Pause) => 2,
+    }
+}
+
+fn ending(code: i64) -> Result<Option<Ending>, Fault> {
+    Ok(match code {
+        0 => None,
+        1 => Some(Ending::Cancel),
+        2 => Some(Ending::Pause),
+        other => return Err(Fault::Damaged(format!("delivery ending {other}"))),
     })
 }
 
@@ -108,12 +137,14 @@ pub(super) struct DeliveryRow {
     pub(super) status: Option<u16>,
     pub(super) created_at: Option<i64>,
     pub(super) retry_of: Option<i64>,
+    /// The record of the replay or recovery it was last part of.
+    pub(super) job: Option<i64>,
 }
 
 macro_rules! delivery_columns {
     () => {
-        "key, message, endpoint, state, claimed, cancel_requested, made, used, lost, due_at, started_at, \
-         endpoint_version, ended_at, status, wait_ms, wait_cause, created_at, retry_of"
+        "key, message, endpoint, state, claimed, ending, made, used, lost, due_at, started_at, endpoint_version, \
+         ended_at, status, wait_ms, wait_cause, created_at, retry_of, back_to, job"
     };
 }
 
@@ -138,7 +169,8 @@ impl DeliveryRow {
             endpoint: row.get(2)?,
             life: Delivery {
                 state: state(row.get(3)?)?,
-                cancel_requested: row.get(5)?,
+                ending: ending(row.get(5)?)?,
+                back_to: row.get::<_, Option<i64>>(18)?.map(state).transpose()?,
                 attempts_made: row.get(6)?,
                 attempts_used: row.get(7)?,
                 lost_in_row: row.get(8)?,
@@ -152,6 +184,7 @@ impl DeliveryRow {
             status: row.get(13)?,
             created_at: row.get(16)?,
             retry_of: row.get(17)?,
+            job: row.get(19)?,
         })
     }
 }
@@ -167,10 +200,12 @@ mod tests {
             State::Sending,
             State::Delivered,
             State::Failed(FailReason::Exhausted),
+            State::Failed(FailReason::EndpointPaused),
             State::Cancelled(CancelReason::Requested),
             State::Cancelled(CancelReason::EndpointDeleted),
             State::Cancelled(CancelReason::SourceDeleted),
             State::Cancelled(CancelReason::Expired),
+            State::Skipped,
         ];
         for known in states {
             let code = state_code(known);
@@ -188,6 +223,9 @@ mod tests {
         }
         for known in WaitCause::ALL {
             assert_eq!(cause(cause_code(known)).unwrap(), known);
+        }
+        for known in [None, Some(Ending::Cancel), Some(Ending::Pause)] {
+            assert_eq!(ending(ending_code(known)).unwrap(), known);
         }
     }
 }

@@ -12,13 +12,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashMap;
 
-use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, state_code};
+use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, ending_code, state_code};
 use super::config::Config;
 use super::history::{History, key_lead, watermark};
-use super::prune::Wipe;
+use super::jobs::Jobs;
+use super::prune::{EventPass, Wipe};
 use super::{Fault, meta, migrate, set_meta};
 use crate::endpoint::{ContentBytes, Endpoint, Settings};
-use crate::{Change, Changed, Dispatch, Parcel, Vitals, Withdraw};
+use crate::{Change, Changed, Dispatch, Parcel, Policy, Vitals, Withdraw};
 
 /// How many commits pass between two writes of the lease floor.
 const FLOOR_EVERY: u32 = 64;
@@ -26,6 +27,7 @@ const FLOOR_EVERY: u32 = 64;
 /// See the module.
 pub struct Engine {
     pub(super) conn: Connection,
+    pub(super) policy: Policy,
     pub(super) config: Config,
     pub(super) keys: KeyMaker,
     pub(super) history: History,
@@ -34,8 +36,12 @@ pub struct Engine {
     pub(super) agenda: BTreeSet<(i64, i64)>,
     /// Endpoints whose lanes are full although something is due.
     pub(super) crowded: BTreeSet<i64>,
-    /// Deleted endpoints that may still have pending rows.
+    /// Deleted or paused endpoints that may still have pending rows that are over.
     pub(super) unswept: BTreeSet<i64>,
+    /// Replays and recoveries that are not over.
+    pub(super) jobs: Jobs,
+    /// How far the erasing of expired events has come.
+    pub(super) event_pass: EventPass,
     /// The rows of deliveries leased now: what settles next need not be read.
     pub(super) leases: FxHashMap<i64, DeliveryRow>,
     pub(super) staged: Staged,
@@ -88,12 +94,13 @@ impl Engine {
     ///
     /// # Errors
     /// What SQLite or a migration says; the file is as it was, but for migrations that ran.
-    pub fn open(path: &Path) -> Result<Self, Fault> {
+    pub fn open(path: &Path, policy: Policy) -> Result<Self, Fault> {
         let conn = Connection::open(path)?;
         prepare_writer(&conn)?;
         migrate::migrate(&conn)?;
         let mut engine = Self {
             conn,
+            policy,
             config: Config::default(),
             keys: KeyMaker::after(None),
             history: History::default(),
@@ -101,6 +108,8 @@ impl Engine {
             agenda: BTreeSet::new(),
             crowded: BTreeSet::new(),
             unswept: BTreeSet::new(),
+            jobs: Jobs::default(),
+            event_pass: EventPass::default(),
             leases: FxHashMap::default(),
             staged: Staged::default(),
             overflowed: false,
@@ -140,15 +149,15 @@ impl Engine {
         self.unswept.clear();
         self.born.clear();
         self.leases.clear();
+        self.jobs = Jobs::load(&self.conn)?;
         for row in self.leased_rows(usize::MAX)? {
             self.count_lease(row);
         }
         let endpoints: Vec<i64> = self.config.endpoints.keys().copied().collect();
         for endpoint in endpoints {
             self.look_up_due(endpoint)?;
-            if self.config.endpoints[&endpoint].gone.is_some()
-                && self.config.endpoints[&endpoint].next_due != i64::MAX
-            {
+            let entry = &self.config.endpoints[&endpoint];
+            if entry.standing.cut.is_some() || (entry.gone.is_some() && entry.next_due != i64::MAX) {
                 self.unswept.insert(endpoint);
             }
         }
@@ -266,6 +275,7 @@ impl Engine {
     /// Says where leased deliveries go; without anybody to take them nothing is leased.
     pub fn attach(&mut self, dispatch: Option<Arc<dyn Dispatch>>) {
         self.dispatch = dispatch;
+        self.jobs.ready = true;
         let endpoints: Vec<i64> = self.config.endpoints.keys().copied().collect();
         for endpoint in endpoints {
             self.relist(endpoint);
@@ -312,15 +322,15 @@ impl Engine {
         }
         self.conn
             .prepare_cached(
-                "UPDATE delivery SET state = ?2, claimed = ?3, cancel_requested = ?4, made = ?5, used = ?6, lost = ?7, \
+                "UPDATE delivery SET state = ?2, claimed = ?3, ending = ?4, made = ?5, used = ?6, lost = ?7, \
                  due_at = ?8, started_at = ?9, endpoint_version = ?10, ended_at = ?11, status = ?12, wait_ms = ?13, \
-                 wait_cause = ?14 WHERE key = ?1",
+                 wait_cause = ?14, back_to = ?15, job = ?16 WHERE key = ?1",
             )?
             .execute(params![
                 row.key,
                 state_code(life.state),
                 row.claimed,
-                life.cancel_requested,
+                ending_code(life.ending),
                 life.attempts_made,
                 life.attempts_used,
                 life.lost_in_row,
@@ -331,6 +341,8 @@ impl Engine {
                 row.status,
                 life.wait.map(|wait| i64::try_from(wait.length.as_millis()).unwrap_or(i64::MAX)),
                 life.wait.map(|wait| cause_code(wait.cause)),
+                life.back_to.map(state_code),
+                row.job,
             ])?;
         Ok(())
     }

@@ -32,7 +32,7 @@ impl History {
         let watermark = watermark(conn)?;
         let mut waiting = Vec::new();
         for sql in [
-            "SELECT source, key FROM message WHERE key > ?1",
+            "SELECT feed, key FROM message WHERE key > ?1",
             "SELECT endpoint, key FROM delivery WHERE key > ?1",
         ] {
             let mut statement = conn.prepare(sql)?;

@@ -11,11 +11,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "inbound",
-    sql: include_str!("../../migrations/sqlite/0001_inbound.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "inbound", sql: include_str!("../../migrations/sqlite/0001_inbound.sql") },
+    Migration { number: 2, name: "outbound", sql: include_str!("../../migrations/sqlite/0002_outbound.sql") },
+];
 
 /// Brings the schema up to date, each migration in a transaction of its own.
 ///

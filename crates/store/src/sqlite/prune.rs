@@ -1,10 +1,14 @@
 //! Leaving: what is past its retention, and what deletions left behind.
 
 use restante_core::Timestamp;
+use rusqlite::params;
 
 use super::Fault;
 use super::engine::Engine;
+use super::read::event_expired;
+use super::resend::attempts_kept_from;
 use super::scan::{self, Range};
+use crate::endpoint::Feed;
 
 /// Pairs of the history index written ahead of a prune.
 const FLUSH_PAIRS: usize = 2048;
@@ -28,6 +32,18 @@ impl Default for Wipe {
     }
 }
 
+/// How often expired events are looked for from the oldest on. Those that were delivered late stay behind each
+/// time, and must not be looked at again every minute.
+const EVENT_PASS_EVERY_MS: i64 = 3_600_000;
+
+/// One walk over the old events of all workspaces.
+#[derive(Debug, Default)]
+pub(super) struct EventPass {
+    begun_at: Option<i64>,
+    /// Where the walk is: the workspace's row and the last key looked at; `None`: it is over.
+    at: Option<(i64, i64)>,
+}
+
 impl Engine {
     /// Erases up to `most` expired messages and ends as many deliveries of deleted endpoints. Returns whether more
     /// is left.
@@ -47,12 +63,77 @@ impl Engine {
             }
             erased += self.prune_source(source, now.millis() - retention_ms, most - erased)?;
         }
-        let more = erased >= most || unswept || unflushed;
+        let more_events = self.prune_events(now, most)?;
+        let attempts = self.prune_attempts(now, most)?;
+        let keys = self.prune_keys(now, most)?;
+        self.wipe.wanted |= attempts + keys > 0;
+        let more = erased >= most || unswept || unflushed || more_events || attempts >= most || keys >= most;
         if !more && self.wipe.wanted && now.millis() - self.wipe.wiped_at >= WIPE_EVERY_MS {
             self.wipe.due = true;
             self.wipe.wiped_at = now.millis();
         }
         Ok(more)
+    }
+
+    /// Takes the walk over old events one step further: up to `most` are looked at, and erased if their last
+    /// delivery ended long enough ago. Returns whether the walk goes on.
+    fn prune_events(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
+        let Some((workspace, above)) = self.event_place(now) else { return Ok(false) };
+        let cutoff = self.events_cutoff(now);
+        let below = Range::of_times(None, Some(Timestamp::from_millis(cutoff)), self.key_lead_ms).below;
+        let range = Range { above, below, newest_first: false };
+        let mut candidates = Vec::new();
+        scan::indexed(&self.conn, workspace, range, i64::MAX - 1, most, &mut candidates)?;
+        for key in &candidates {
+            if event_expired(&self.conn, *key, cutoff)? {
+                self.erase_message(*key)?;
+                self.history.forget(&self.conn, workspace, *key)?;
+            }
+        }
+        self.event_pass.at = match candidates.last() {
+            Some(last) if candidates.len() == most => Some((workspace, *last)),
+            Some(_) | None => self.workspace_behind(workspace).map(|next| (next, -1)),
+        };
+        Ok(self.event_pass.at.is_some())
+    }
+
+    /// Events whose last delivery ended at or before this have expired.
+    pub(super) fn events_cutoff(&self, now: Timestamp) -> i64 {
+        now.millis() - i64::try_from(self.policy.event_retention.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Where the walk over events goes on; `None` until the next one is due.
+    fn event_place(&mut self, now: Timestamp) -> Option<(i64, i64)> {
+        let pass = &self.event_pass;
+        let due = pass.begun_at.is_none_or(|begun| now.millis() - begun >= EVENT_PASS_EVERY_MS);
+        if pass.at.is_none() && due {
+            let first = self.workspace_behind(-1)?;
+            self.event_pass = EventPass { begun_at: Some(now.millis()), at: Some((first, -1)) };
+        }
+        self.event_pass.at
+    }
+
+    fn workspace_behind(&self, row: i64) -> Option<i64> {
+        self.config.workspaces.keys().copied().filter(|other| *other > row).min()
+    }
+
+    /// Erases up to `most` attempts to webhooks that are past their time. Returns how many.
+    fn prune_attempts(&self, now: Timestamp, most: usize) -> Result<usize, Fault> {
+        let mut erased = 0;
+        let webhooks = self.config.endpoints.iter().filter(|(_, entry)| entry.endpoint.feed == Feed::Events);
+        for (webhook, _) in webhooks {
+            if erased >= most {
+                break;
+            }
+            erased += self
+                .conn
+                .prepare_cached(
+                    "DELETE FROM attempt WHERE (delivery, number) IN (SELECT delivery, number FROM attempt \
+                     WHERE webhook = ?1 AND started_at < ?2 ORDER BY started_at LIMIT ?3)",
+                )?
+                .execute(params![webhook, attempts_kept_from(now), scan::sql_limit(most - erased)])?;
+        }
+        Ok(erased)
     }
 
     /// Empties the write-ahead log if that is due. A reader that still needs it puts that off.

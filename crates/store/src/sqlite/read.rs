@@ -6,35 +6,45 @@
 mod attempts;
 mod ledger;
 mod lists;
+mod log;
 mod records;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use restante_core::Timestamp;
-use restante_core::delivery::{self, CancelReason};
-use restante_core::endpoint::{Destination, Source};
-use restante_core::id::{DeliveryId, DestinationId, Id, Key, RequestId, SourceId, Tail, WorkspaceId};
-use restante_core::message::Headers;
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use restante_core::delivery::CancelReason;
+use restante_core::endpoint::{EndpointId, Receiver, Source};
+use restante_core::id::{
+    DeliveryId, DestinationId, EventId, Id, Key, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
+};
+use restante_core::message::{Headers, MessageId};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Fault;
-use super::codec::{DELIVERY_BY_KEY, DeliveryRow};
-use super::config::{RECORD_COLUMNS, RECORD_TABLES, RecordRow, gone_reason, parse, read_record};
+use super::claim::event_type;
+use super::codec::{DELIVERY_BY_KEY, DeliveryRow, EVENT, PENDING, REQUEST, SENDING};
+use super::config::{
+    RECORD_COLUMNS, RECORD_TABLES, RecordRow, Standing, ended, gone_reason, parse, read_record, standing,
+};
 use super::replay::delivery_keys;
-use crate::row;
+use crate::record::Kind;
+use crate::{Policy, row};
 
 pub(super) use ledger::{balance, ledger};
 pub(super) use records::{record, record_by_lookup, records};
 
 /// What a delivery's endpoint is, as the tables say now.
 struct EndpointView {
-    id: DestinationId,
-    destination: Destination,
+    id: EndpointId,
+    receiver: Receiver,
     gone: Option<CancelReason>,
+    standing: Standing,
 }
 
-struct SourceView {
+/// Where messages come from: a source, or the events of a workspace.
+struct FeedView {
+    /// Of a source.
     id: SourceId,
     workspace: WorkspaceId,
     retention_ms: i64,
@@ -44,24 +54,37 @@ struct SourceView {
 pub(super) struct Reader<'a> {
     conn: &'a Connection,
     now: Timestamp,
+    policy: Policy,
     endpoints: HashMap<i64, EndpointView>,
-    sources: HashMap<i64, SourceView>,
+    feeds: HashMap<i64, FeedView>,
 }
 
 /// A message's columns, without its body.
 struct MessageView {
     key: i64,
     tail: Tail,
-    source: i64,
+    kind: i64,
+    feed: i64,
     fanout: i64,
     received_at: i64,
     path: String,
     query: Option<String>,
 }
 
+impl MessageView {
+    fn id(&self) -> MessageId {
+        let key = Key::from_value(self.key);
+        if self.kind == EVENT {
+            MessageId::Event(EventId::new(key, self.tail))
+        } else {
+            MessageId::Request(RequestId::new(key, self.tail))
+        }
+    }
+}
+
 impl<'a> Reader<'a> {
-    pub(super) fn new(conn: &'a Connection, now: Timestamp) -> Self {
-        Self { conn, now, endpoints: HashMap::new(), sources: HashMap::new() }
+    pub(super) fn new(conn: &'a Connection, policy: Policy, now: Timestamp) -> Self {
+        Self { conn, now, policy, endpoints: HashMap::new(), feeds: HashMap::new() }
     }
 
     /// Makes the statements that follow see one state of the database, as long as it is held: a settle or an erase
@@ -70,16 +93,20 @@ impl<'a> Reader<'a> {
         Ok(self.conn.unchecked_transaction()?)
     }
 
-    fn source(&mut self, row: i64) -> Result<&SourceView, Fault> {
-        match self.sources.entry(row) {
+    fn feed(&mut self, row: i64) -> Result<&FeedView, Fault> {
+        match self.feeds.entry(row) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(vacant) => {
                 let record = record_by_row(self.conn, row)?;
-                let source: Source = parse(&record.raw.body)?;
-                Ok(vacant.insert(SourceView {
+                let retention = if record.kind == Kind::Source as i64 {
+                    parse::<Source>(&record.raw.body)?.retention()
+                } else {
+                    self.policy.event_retention
+                };
+                Ok(vacant.insert(FeedView {
                     id: Id::from_uuid(record.raw.uuid),
                     workspace: record.raw.workspace,
-                    retention_ms: i64::try_from(source.retention().as_millis()).unwrap_or(i64::MAX),
+                    retention_ms: i64::try_from(retention.as_millis()).unwrap_or(i64::MAX),
                 }))
             }
         }
@@ -90,15 +117,24 @@ impl<'a> Reader<'a> {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(vacant) => {
                 let record = record_by_row(self.conn, row)?;
+                if record.kind == Kind::Webhook as i64 {
+                    return Ok(vacant.insert(EndpointView {
+                        id: EndpointId::Webhook(WebhookId::from_uuid(record.raw.uuid)),
+                        receiver: Receiver::Webhook(parse(&record.raw.body)?),
+                        gone: gone_reason(record.deleted_at, None),
+                        standing: standing(self.conn, row)?,
+                    }));
+                }
                 let source = record.parent.unwrap_or(0);
                 let source_deleted_at: Option<i64> = self
                     .conn
                     .prepare_cached("SELECT deleted_at FROM record WHERE row = ?1")?
                     .query_row([source], |row| row.get(0))?;
                 Ok(vacant.insert(EndpointView {
-                    id: Id::from_uuid(record.raw.uuid),
-                    destination: parse(&record.raw.body)?,
+                    id: EndpointId::Destination(DestinationId::from_uuid(record.raw.uuid)),
+                    receiver: Receiver::Destination(parse(&record.raw.body)?),
                     gone: gone_reason(record.deleted_at, source_deleted_at),
+                    standing: Standing::default(),
                 }))
             }
         }
@@ -106,18 +142,19 @@ impl<'a> Reader<'a> {
 
     fn message(&self, key: i64) -> Result<Option<MessageView>, Fault> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT tail, source, fanout, received_at, path, query FROM message WHERE key = ?1",
+            "SELECT tail, kind, feed, fanout, received_at, path, query FROM message WHERE key = ?1",
         )?;
         let view = statement
             .query_row([key], |row| {
                 Ok(MessageView {
                     key,
                     tail: Tail::from_bits(row.get::<_, i64>(0)?.unsigned_abs()),
-                    source: row.get(1)?,
-                    fanout: row.get(2)?,
-                    received_at: row.get(3)?,
-                    path: row.get(4)?,
-                    query: row.get(5)?,
+                    kind: row.get(1)?,
+                    feed: row.get(2)?,
+                    fanout: row.get(3)?,
+                    received_at: row.get(4)?,
+                    path: row.get(5)?,
+                    query: row.get(6)?,
                 })
             })
             .optional()?;
@@ -128,9 +165,24 @@ impl<'a> Reader<'a> {
     fn visible(&mut self, workspace: WorkspaceId, key: i64) -> Result<Option<MessageView>, Fault> {
         let Some(view) = self.message(key)? else { return Ok(None) };
         let now = self.now.millis();
-        let source = self.source(view.source)?;
-        let ours = source.workspace == workspace && view.received_at + source.retention_ms > now;
-        Ok(Some(view).filter(|_| ours))
+        let feed = self.feed(view.feed)?;
+        if feed.workspace != workspace {
+            return Ok(None);
+        }
+        let cutoff = now - feed.retention_ms;
+        let expired =
+            view.received_at <= cutoff && (view.kind != EVENT || event_expired(self.conn, key, cutoff)?);
+        Ok(Some(view).filter(|_| !expired))
+    }
+
+    /// A message of one kind.
+    fn visible_of(
+        &mut self,
+        workspace: WorkspaceId,
+        key: i64,
+        kind: i64,
+    ) -> Result<Option<MessageView>, Fault> {
+        Ok(self.visible(workspace, key)?.filter(|view| view.kind == kind))
     }
 
     pub(super) fn request(
@@ -139,11 +191,42 @@ impl<'a> Reader<'a> {
         id: RequestId,
     ) -> Result<Option<row::Request>, Fault> {
         let _snapshot = self.snapshot()?;
-        let Some(view) = self.visible(workspace, id.key().value())? else { return Ok(None) };
+        let Some(view) = self.visible_of(workspace, id.key().value(), REQUEST)? else { return Ok(None) };
         if view.tail != id.tail() {
             return Ok(None);
         }
         self.request_row(&view, true).map(Some)
+    }
+
+    pub(super) fn event(&mut self, workspace: WorkspaceId, id: EventId) -> Result<Option<row::Event>, Fault> {
+        let _snapshot = self.snapshot()?;
+        let Some(view) = self.visible_of(workspace, id.key().value(), EVENT)? else { return Ok(None) };
+        if view.tail != id.tail() {
+            return Ok(None);
+        }
+        let mut event = self.event_row(&view)?;
+        for key in delivery_keys(self.conn, view.key, view.fanout)? {
+            if let Some(row) = delivery_row(self.conn, key)? {
+                event.deliveries.push(self.delivery_view(&row, &view, true)?);
+            }
+        }
+        Ok(Some(event))
+    }
+
+    /// The columns of an event, without deliveries.
+    fn event_row(&self, view: &MessageView) -> Result<row::Event, Fault> {
+        let (name, body): (String, Vec<u8>) = self
+            .conn
+            .prepare_cached("SELECT type, body FROM message WHERE key = ?1")?
+            .query_row([view.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(row::Event {
+            id: EventId::new(Key::from_value(view.key), view.tail),
+            event_type: event_type(&name)?,
+            body: body.into(),
+            created_at: Timestamp::from_millis(view.received_at),
+            fanout: u32::try_from(view.fanout).unwrap_or(u32::MAX),
+            deliveries: Vec::new(),
+        })
     }
 
     pub(super) fn request_body(
@@ -152,7 +235,7 @@ impl<'a> Reader<'a> {
         id: RequestId,
     ) -> Result<Option<Vec<u8>>, Fault> {
         let _snapshot = self.snapshot()?;
-        let Some(view) = self.visible(workspace, id.key().value())? else { return Ok(None) };
+        let Some(view) = self.visible_of(workspace, id.key().value(), REQUEST)? else { return Ok(None) };
         let body = self
             .conn
             .prepare_cached("SELECT body FROM message WHERE key = ?1")?
@@ -187,7 +270,7 @@ impl<'a> Reader<'a> {
                 deliveries: Vec::new(),
             }
         };
-        let source = self.source(view.source)?;
+        let source = self.feed(view.feed)?;
         request.source = source.id;
         request.expires_at = Timestamp::from_millis(view.received_at + source.retention_ms);
         for key in delivery_keys(self.conn, view.key, view.fanout)? {
@@ -220,23 +303,42 @@ impl<'a> Reader<'a> {
     ) -> Result<row::Delivery, Fault> {
         let now = self.now;
         let endpoint = self.endpoint(row.endpoint)?;
-        // What a deletion has not swept yet counts as ended.
-        let life = endpoint.gone.and_then(|reason| delivery::abandon(&row.life, reason, now));
+        // What a deletion or a pause has not swept yet counts as ended.
+        let life = ended(endpoint.gone, endpoint.standing, row, now);
         let mut shown = row::Delivery {
             id: DeliveryId::new(Key::from_value(row.key), view.tail),
-            request: RequestId::new(Key::from_value(view.key), view.tail),
-            destination_id: endpoint.id,
-            destination: endpoint.destination.clone(),
+            message: view.id(),
+            endpoint: endpoint.id,
+            receiver: endpoint.receiver.clone(),
             life: life.unwrap_or_else(|| row.life.clone()),
             retry_of: row.retry_of.map(|key| DeliveryId::new(Key::from_value(key), view.tail)),
             created_at: Timestamp::from_millis(row.created_at.unwrap_or(view.received_at)),
             attempts: Vec::new(),
         };
         if attempts {
-            shown.attempts = attempts::of(self.conn, row, view)?;
+            shown.attempts = attempts::of(self.conn, row, view, now)?;
         }
         Ok(shown)
     }
+}
+
+/// Whether an event's last delivery ended at or before `cutoff`: it is kept from then on. What is not there has not
+/// expired.
+pub(super) fn event_expired(conn: &Connection, key: i64, cutoff: i64) -> Result<bool, Fault> {
+    Ok(event_end(conn, key)?.is_some_and(|end| end <= cutoff))
+}
+
+/// When an event's last delivery ended, or it was accepted if it has none; `None` while one is pending or sending.
+fn event_end(conn: &Connection, key: i64) -> Result<Option<i64>, Fault> {
+    let mut statement = conn.prepare_cached(
+        "SELECT max(received_at, coalesce((SELECT max(ended_at) FROM delivery WHERE key > ?1 AND key <= ?1 + fanout), 0)), \
+         (SELECT count(*) FROM delivery WHERE key > ?1 AND key <= ?1 + fanout AND +state IN (?2, ?3)) \
+         FROM message WHERE key = ?1",
+    )?;
+    let found: Option<(i64, i64)> = statement
+        .query_row(params![key, PENDING, SENDING], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.and_then(|(end, open)| (open == 0).then_some(end)))
 }
 
 fn delivery_row(conn: &Connection, key: i64) -> Result<Option<DeliveryRow>, Fault> {

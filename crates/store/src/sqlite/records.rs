@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use restante_core::delivery::CancelReason;
-use restante_core::endpoint::Destination;
+use restante_core::endpoint::{Destination, Receiver, Sealed, Webhook};
 use restante_core::id::{Id, WorkspaceId};
 use restante_core::{Timestamp, limits};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
 use super::config::{Config, RecordRow, find_record, parse};
@@ -35,13 +35,7 @@ impl Engine {
             },
             None => None,
         };
-        if let (Kind::Destination, Some(source)) = (draft.kind, parent)
-            && self
-                .config
-                .sources
-                .get(&source)
-                .is_some_and(|entry| entry.endpoints.len() >= limits::DESTINATIONS_PER_SOURCE_MAX)
-        {
+        if self.is_full(draft.kind, workspace, parent) {
             return Ok(Created::TooMany);
         }
         let (name, lookup) = (draft.name.as_deref(), draft.lookup.as_deref());
@@ -55,8 +49,25 @@ impl Engine {
         Ok(Created::Done(record.raw))
     }
 
+    /// Whether there are as many endpoints as one message may fan out to.
+    fn is_full(&self, kind: Kind, workspace: Option<i64>, parent: Option<i64>) -> bool {
+        let source = parent.and_then(|row| self.config.sources.get(&row));
+        let workspace = workspace.and_then(|row| self.config.workspaces.get(&row));
+        match kind {
+            Kind::Destination => {
+                source.is_some_and(|it| it.endpoints.len() >= limits::DESTINATIONS_PER_SOURCE_MAX)
+            }
+            Kind::Webhook => {
+                workspace.is_some_and(|it| it.webhooks.len() >= limits::WEBHOOKS_PER_WORKSPACE_MAX)
+            }
+            Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => {
+                false
+            }
+        }
+    }
+
     /// Inserts a record and gives its id. A workspace owns itself.
-    fn insert_record(
+    pub(super) fn insert_record(
         &mut self,
         draft: &Draft,
         workspace: Option<i64>,
@@ -140,7 +151,18 @@ impl Engine {
                 }
                 self.drop_endpoint(record.row, CancelReason::EndpointDeleted);
             }
-            Kind::Workspace | Kind::ApiKey | Kind::BulkRetry => self.bury(record.row, now)?,
+            Kind::Webhook => {
+                self.bury(record.row, now)?;
+                if let Some(workspace) = self.config.workspaces.get_mut(&record.workspace) {
+                    workspace.webhooks.retain(|row| *row != record.row);
+                    workspace.forget_routes();
+                }
+                self.drop_endpoint(record.row, CancelReason::EndpointDeleted);
+                self.end_jobs(record.row, now)?;
+            }
+            Kind::Workspace | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => {
+                self.bury(record.row, now)?;
+            }
         }
         Ok(true)
     }
@@ -182,39 +204,91 @@ impl Engine {
         self.unswept.insert(row);
     }
 
+    /// See [`crate::Store::secret_check`].
+    ///
+    /// # Errors
+    /// What SQLite says; the transaction must be rolled back.
+    pub fn secret_check(&mut self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Fault> {
+        if let Some(Sealed(fresh)) = fresh {
+            self.conn
+                .prepare_cached("INSERT OR IGNORE INTO secret_check (id, sealed) VALUES (1, ?1)")?
+                .execute([fresh])?;
+        }
+        let kept = self
+            .conn
+            .prepare_cached("SELECT sealed FROM secret_check")?
+            .query_row([], |row| row.get(0))
+            .optional()?;
+        Ok(kept.map(Sealed))
+    }
+
     /// Takes a created or changed record over into memory.
     fn follow(&mut self, kind: Kind, record: &RecordRow) -> Result<(), Fault> {
         match kind {
             Kind::Workspace if record.raw.version == 1 => self.config.take_workspace(&self.conn, record),
-            Kind::Workspace | Kind::ApiKey | Kind::BulkRetry => Ok(()),
+            Kind::Workspace | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => Ok(()),
             Kind::Source => self.config.take_source(record),
-            Kind::Destination => self.follow_destination(record),
+            Kind::Destination => {
+                let destination: Destination = parse(&record.raw.body)?;
+                if self.change_endpoint(record, Receiver::Destination(destination))?.is_none() {
+                    self.config.take_destination(record, &Config::default())?;
+                }
+                Ok(())
+            }
+            Kind::Webhook => self.follow_webhook(record),
         }
     }
 
-    fn follow_destination(&mut self, record: &RecordRow) -> Result<(), Fault> {
-        let destination: Destination = parse(&record.raw.body)?;
-        let Some(entry) = self.config.endpoints.get_mut(&record.row) else {
-            self.note_url(record, &destination)?;
-            return self.config.take_destination(record, &Config::default());
+    fn follow_webhook(&mut self, record: &RecordRow) -> Result<(), Fault> {
+        let webhook: Webhook = parse(&record.raw.body)?;
+        let Some(old) = self.change_endpoint(record, Receiver::Webhook(webhook.clone()))? else {
+            return self.config.take_webhook(&self.conn, record, &Config::default());
         };
-        let settings = Arc::new(Settings { destination, version: record.raw.version, gone: false });
-        let old = std::mem::replace(&mut entry.settings, Arc::clone(&settings));
-        if old.destination.holds_back().is_none() && settings.destination.holds_back().is_some() {
-            self.staged.withdrawals.push(Withdraw::Endpoint(entry.endpoint.id));
+        let Receiver::Webhook(old) = &old.receiver else {
+            return Err(Fault::Damaged("a webhook's row is another's".into()));
+        };
+        if old.events != webhook.events
+            && let Some(workspace) = self.config.workspaces.get_mut(&record.workspace)
+        {
+            workspace.forget_routes();
         }
-        self.staged.settings.push((Arc::clone(&entry.endpoint), Arc::clone(&settings)));
-        if old.destination.url != settings.destination.url {
-            self.note_url(record, &settings.destination)?;
+        // Another receiver, or one that somebody answers for, starts afresh.
+        if old.url != webhook.url || (old.paused && !webhook.paused) {
+            self.clear_health(record.row)?;
         }
-        self.relist(record.row);
+        if webhook.paused && !old.paused {
+            self.cut_off(record.row, record.raw.updated_at)?;
+        }
         Ok(())
     }
 
-    fn note_url(&self, record: &RecordRow, destination: &Destination) -> Result<(), Fault> {
+    /// Gives an endpoint its new settings; returns the old ones, `None` for a new endpoint.
+    fn change_endpoint(
+        &mut self,
+        record: &RecordRow,
+        receiver: Receiver,
+    ) -> Result<Option<Arc<Settings>>, Fault> {
+        let Some(entry) = self.config.endpoints.get_mut(&record.row) else {
+            self.note_url(record, &receiver)?;
+            return Ok(None);
+        };
+        let settings = Arc::new(Settings { receiver, version: record.raw.version, gone: false });
+        let old = std::mem::replace(&mut entry.settings, Arc::clone(&settings));
+        if old.receiver.holds_back().is_none() && settings.receiver.holds_back().is_some() {
+            self.staged.withdrawals.push(Withdraw::Endpoint(entry.endpoint.id));
+        }
+        self.staged.settings.push((Arc::clone(&entry.endpoint), Arc::clone(&settings)));
+        if old.receiver.url() != settings.receiver.url() {
+            self.note_url(record, &settings.receiver)?;
+        }
+        self.relist(record.row);
+        Ok(Some(old))
+    }
+
+    fn note_url(&self, record: &RecordRow, receiver: &Receiver) -> Result<(), Fault> {
         self.conn
             .prepare_cached("INSERT INTO endpoint_url (endpoint, version, url) VALUES (?1, ?2, ?3)")?
-            .execute(params![record.row, record.raw.version, destination.url])?;
+            .execute(params![record.row, record.raw.version, receiver.url()])?;
         Ok(())
     }
 }
@@ -229,7 +303,8 @@ fn find_parent(
     let parent_kind = match kind {
         Kind::Destination => Kind::Source,
         Kind::BulkRetry => Kind::Destination,
-        Kind::Workspace | Kind::Source | Kind::ApiKey => return Ok(None),
+        Kind::Replay | Kind::Notice => Kind::Webhook,
+        Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::Webhook => return Ok(None),
     };
     let parent = find_record(conn, parent_kind, uuid)?;
     Ok(parent.filter(|it| it.deleted_at.is_none() && Some(it.workspace) == workspace).map(|it| it.row))

@@ -5,16 +5,22 @@ use std::sync::Arc;
 use restante_core::Timestamp;
 use restante_core::delivery;
 use restante_core::id::{DeliveryId, Id, Key, RequestId, Tail, WorkspaceId};
+use restante_core::message::{Content, MessageId, Received};
 use rusqlite::{OptionalExtension, params};
 
 use super::Fault;
-use super::accept::{NewDelivery, PRICE, Times};
-use super::claim::{MessageRow, load_message, message_tail};
+use super::accept::{Birth, NewDelivery, PRICE, Times};
+use super::claim::{load_message, message_tail};
 use super::codec::{self, DeliveryRow};
 use super::engine::Engine;
-use super::scan;
+use super::read::event_expired;
+use super::{config, scan};
+use crate::endpoint::Feed;
 use crate::row::ChargeReason;
 use crate::{Cancelled, Changed, Lease, Replayed, Retried, Withdraw};
+
+/// Deliveries that a pause ended and that one claim marks.
+const SWEEP_MAX: usize = 512;
 
 impl Engine {
     /// See [`crate::Store::cancel`].
@@ -30,14 +36,15 @@ impl Engine {
         let Some(row) = self.visible_delivery(workspace, id, now)? else { return Ok(Cancelled::NotFound) };
         let entry = self.endpoint(row.endpoint)?;
         let endpoint = entry.endpoint.id;
-        let gone = entry.gone.and_then(|reason| delivery::abandon(&row.life, reason, now));
-        let life = match gone.map_or_else(|| delivery::cancel(&row.life, now), Ok) {
+        let ended = entry.ended(&row, now);
+        let life = match delivery::cancel(ended.as_ref().unwrap_or(&row.life), now) {
             Ok(life) => life,
             Err(conflict) => return Ok(Cancelled::Conflict(conflict.0)),
         };
+        self.skip_items(&row, now)?;
         if life != row.life {
             self.write_delivery(&row, &life)?;
-            if life.cancel_requested {
+            if life.cancel_requested() {
                 self.staged.withdrawals.push(Withdraw::Delivery { endpoint, delivery: id });
             }
             self.tell(row.endpoint, || Changed::Delivery(id));
@@ -56,6 +63,9 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Retried, Fault> {
         let Some(row) = self.visible_delivery(workspace, id, now)? else { return Ok(Retried::NotFound) };
+        if self.endpoint(row.endpoint)?.endpoint.feed == Feed::Events {
+            return Ok(Retried::OfAnEvent);
+        }
         if let Err(conflict) = delivery::retryable(row.life.state)
             && self.endpoint(row.endpoint)?.gone.is_none()
         {
@@ -70,23 +80,24 @@ impl Engine {
         if entry.gone.is_some() {
             return Ok(Retried::DestinationDeleted);
         }
-        let workspace = self.config.source_of(entry)?.workspace;
+        let workspace = self.config.workspace_of(entry)?;
         if !self.can_pay(workspace, PRICE) {
             return Ok(Retried::CreditsExhausted);
         }
         let leased = self.may_be_born_leased(row.endpoint, now);
+        let birth = if leased { Birth::Leased } else { Birth::Due };
         let Some(tail) = message_tail(&self.conn, row.message)? else { return Ok(Retried::NotFound) };
         let message = Key::from_value(row.message);
         let key = self.take_keys(now, 1)?;
         let endpoint = row.endpoint;
-        self.insert_delivery(&NewDelivery { key, message, endpoint, now, leased, retry_of: Some(row.key) })?;
+        self.insert_delivery(&NewDelivery { key, message, endpoint, now, birth, retry_of: Some(row.key) })?;
         let id = DeliveryId::new(key, tail);
-        if leased && let Some((stored, _)) = load_message(&self.conn, row.message)? {
-            let content = Arc::new(self.content_bytes.hold(stored.received));
+        if leased && let Some(stored) = load_message(&self.conn, row.message)? {
+            let content = Arc::new(self.content_bytes.hold(stored.content));
             let received_at = Timestamp::from_millis(stored.received_at);
             let lease = Lease { delivery: id, attempt: 1 };
             let times = Times { received_at, claimed_at: now };
-            self.hand_over(endpoint, lease, RequestId::new(message, tail), &content, times);
+            self.hand_over(endpoint, lease, stored.id, &content, times);
         } else {
             self.tell(endpoint, || Changed::Delivery(id));
         }
@@ -105,8 +116,10 @@ impl Engine {
         now: Timestamp,
         tail: Tail,
     ) -> Result<Replayed, Fault> {
-        let Some(message) = self.visible_message(workspace, id, now)? else { return Ok(Replayed::NotFound) };
-        let source = &self.config.sources[&message.source];
+        let Some((feed, received)) = self.visible_request(workspace, id, now)? else {
+            return Ok(Replayed::NotFound);
+        };
+        let source = &self.config.sources[&feed];
         if source.gone_at.is_some() {
             return Ok(Replayed::SourceDeleted);
         }
@@ -114,7 +127,7 @@ impl Engine {
         if !self.can_pay(payer, PRICE) {
             return Ok(Replayed::CreditsExhausted);
         }
-        let new = self.store_message(message.source, message.received, now, tail, Some(id))?;
+        let new = self.store_message(feed, received, now, tail, Some(id))?;
         self.charge(payer, PRICE, ChargeReason::Replay, now, tail, || new.to_string())?;
         Ok(Replayed::Fresh(new))
     }
@@ -124,7 +137,7 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn erase(&mut self, workspace: WorkspaceId, id: RequestId, now: Timestamp) -> Result<bool, Fault> {
-        if self.visible_message(workspace, id, now)?.is_none() {
+        if self.visible_request(workspace, id, now)?.is_none() {
             return Ok(false);
         }
         self.erase_message(id.key().value())?;
@@ -135,10 +148,10 @@ impl Engine {
     pub(super) fn erase_message(&mut self, key: i64) -> Result<(), Fault> {
         let found: Option<(i64, i64)> = self
             .conn
-            .prepare_cached("SELECT source, fanout FROM message WHERE key = ?1")?
+            .prepare_cached("SELECT feed, fanout FROM message WHERE key = ?1")?
             .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        let Some((source, fanout)) = found else { return Ok(()) };
+        let Some((feed, fanout)) = found else { return Ok(()) };
         self.wipe.wanted = true;
         let tail = message_tail(&self.conn, key)?.unwrap_or(Tail::from_bits(0));
         for delivery in delivery_keys(&self.conn, key, fanout)? {
@@ -156,63 +169,87 @@ impl Engine {
             self.history.forget(&self.conn, row.endpoint, delivery)?;
         }
         self.conn.prepare_cached("DELETE FROM message WHERE key = ?1")?.execute([key])?;
-        self.history.forget(&self.conn, source, key)
+        self.history.forget(&self.conn, feed, key)
     }
 
-    /// A stored message of the workspace that has not expired.
-    fn visible_message(
+    /// A stored request of the workspace that has not expired: its source's row, and what it carries.
+    fn visible_request(
         &self,
         workspace: WorkspaceId,
         id: RequestId,
         now: Timestamp,
-    ) -> Result<Option<MessageRow>, Fault> {
-        let Some((message, tail)) = load_message(&self.conn, id.key().value())? else { return Ok(None) };
-        let source = self.config.sources.get(&message.source);
+    ) -> Result<Option<(i64, Received)>, Fault> {
+        let Some(message) = load_message(&self.conn, id.key().value())? else { return Ok(None) };
+        let Content::Request(received) = message.content else { return Ok(None) };
+        let source = self.config.sources.get(&message.feed);
         let ours = source.is_some_and(|source| {
             self.config.workspaces.get(&source.workspace).is_some_and(|it| it.id == workspace)
                 && message.received_at + source.retention_ms > now.millis()
         });
-        Ok(Some(message).filter(|_| ours && tail == id.tail()))
+        Ok(Some((message.feed, received)).filter(|_| ours && message.id == MessageId::Request(id)))
     }
 
-    /// A delivery of the workspace whose request has not expired.
-    fn visible_delivery(
+    /// A delivery of the workspace whose message has not expired.
+    pub(super) fn visible_delivery(
         &self,
         workspace: WorkspaceId,
         id: DeliveryId,
         now: Timestamp,
     ) -> Result<Option<DeliveryRow>, Fault> {
         let Some(row) = self.delivery_row(id.key().value())? else { return Ok(None) };
-        let ours = self.endpoint(row.endpoint)?.endpoint.workspace == workspace
-            && message_tail(&self.conn, row.message)? == Some(id.tail())
-            && !self.is_expired(&row, now)?;
-        Ok(Some(row).filter(|_| ours))
+        let endpoint = &self.endpoint(row.endpoint)?.endpoint;
+        let ours =
+            endpoint.workspace == workspace && message_tail(&self.conn, row.message)? == Some(id.tail());
+        let expired = match endpoint.feed {
+            Feed::Source(_) => self.is_expired(&row, now)?,
+            Feed::Events => event_expired(&self.conn, row.message, self.events_cutoff(now))?,
+        };
+        Ok(Some(row).filter(|_| ours && !expired))
     }
 
-    /// Ends up to `most` pending deliveries of deleted endpoints. Returns whether more is left.
+    /// Ends up to `most` pending deliveries of deleted or paused endpoints. Returns whether more is left.
     pub(super) fn sweep(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
         let Some(endpoint) = self.unswept.first().copied() else { return Ok(false) };
-        let Some(reason) = self.endpoint(endpoint)?.gone else {
-            return Err(Fault::Damaged(format!("endpoint {endpoint} is to be swept and not deleted")));
-        };
+        self.sweep_endpoint(endpoint, now, most)?;
+        Ok(!self.unswept.is_empty())
+    }
+
+    /// Marks some of what pauses ended. A recovery waits for it.
+    pub(super) fn sweep_pauses(&mut self, now: Timestamp) -> Result<(), Fault> {
+        let paused = self.unswept.iter().find(|row| {
+            let entry = self.config.endpoints.get(*row);
+            entry.is_some_and(|entry| entry.gone.is_none() && entry.standing.cut.is_some())
+        });
+        let Some(endpoint) = paused.copied() else { return Ok(()) };
+        self.sweep_endpoint(endpoint, now, SWEEP_MAX)
+    }
+
+    fn sweep_endpoint(&mut self, endpoint: i64, now: Timestamp, most: usize) -> Result<(), Fault> {
+        let entry = self.endpoint(endpoint)?;
+        let (gone, standing) = (entry.gone, entry.standing);
+        let until = if gone.is_some() { i64::MAX } else { standing.cut.unwrap_or(-1) };
         let pending: Vec<i64> = {
-            let mut statement = self
-                .conn
-                .prepare_cached("SELECT key FROM delivery WHERE endpoint = ?1 AND state = 0 LIMIT ?2")?;
-            let keys = statement.query_map(params![endpoint, scan::sql_limit(most)], |row| row.get(0))?;
+            let mut statement = self.conn.prepare_cached(
+                "SELECT key FROM delivery WHERE endpoint = ?1 AND state = 0 AND key <= ?2 LIMIT ?3",
+            )?;
+            let keys =
+                statement.query_map(params![endpoint, until, scan::sql_limit(most)], |row| row.get(0))?;
             keys.collect::<Result<_, _>>()?
         };
-        if pending.len() < most {
-            self.unswept.remove(&endpoint);
-        }
+        let last = pending.len() < most;
         for key in pending {
             let Some(row) = self.delivery_row(key)? else { continue };
-            if let Some(life) = delivery::abandon(&row.life, reason, now) {
+            if let Some(life) = config::ended(gone, standing, &row, now) {
                 self.write_delivery(&row, &life)?;
             }
         }
-        self.look_up_due(endpoint)?;
-        Ok(!self.unswept.is_empty())
+        // There is more to mark, or a recovery may begin.
+        self.jobs.ready |= standing.cut.is_some();
+        if last {
+            self.unswept.remove(&endpoint);
+            self.mend_cut(endpoint)?;
+        }
+        self.look_up_due(endpoint)
     }
 }
 

@@ -10,7 +10,7 @@ use super::history::watermark;
 /// What is walked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
-    /// Messages; scopes are sources.
+    /// Messages; scopes are sources and, for events, workspaces.
     Message,
     /// Deliveries; scopes are endpoints.
     Delivery,
@@ -86,7 +86,7 @@ fn order(range: Range) -> &'static str {
 
 fn name(table: Table) -> (&'static str, &'static str) {
     match table {
-        Table::Message => ("message", "source"),
+        Table::Message => ("message", "feed"),
         Table::Delivery => ("delivery", "endpoint"),
     }
 }

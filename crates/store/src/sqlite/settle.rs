@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use restante_core::delivery::{self, CancelReason, Terms};
+use restante_core::delivery::{self, CancelReason, Over, Terms, Watch};
+use restante_core::endpoint::Receiver;
 use restante_core::id::Key;
 use restante_core::{Attempt, FailureKind, Outcome, State, Timestamp};
 use rusqlite::{OptionalExtension, params};
@@ -10,7 +11,11 @@ use rusqlite::{OptionalExtension, params};
 use super::Fault;
 use super::codec::{self, DeliveryRow, failure_code};
 use super::engine::Engine;
+use crate::endpoint::Feed;
 use crate::{Changed, Finished, Settled};
+
+/// A first attempt that starts within this after the time in its delivery's key is listed by that.
+pub(super) const PROMPT_MS: i64 = 2_000;
 
 impl Engine {
     /// Records one finished attempt; see [`crate::Store::settle`].
@@ -28,12 +33,19 @@ impl Engine {
         let entry = self.endpoint(row.endpoint)?;
         let settings = Arc::clone(&entry.settings);
         let gone = if expired { Some(CancelReason::Expired) } else { entry.gone };
-        let terms = Terms { schedule: &settings.destination.schedule, gone };
+        let watch = match &settings.receiver {
+            Receiver::Destination(_) => None,
+            Receiver::Webhook(webhook) => Some(Watch {
+                health: entry.standing.health,
+                limits: &self.policy.health,
+                paused: webhook.paused || gone.is_some(),
+            }),
+        };
+        let terms = Terms { schedule: settings.receiver.schedule(), over: gone.map(Over::Gone), watch };
         let settlement = delivery::settle(&row.life, terms, &attempt, finished.jitter);
         self.end_lease(&row);
         row.claimed = false;
-        // Attempt 1 that delivers is told by the delivery's own columns.
-        if settlement.delivery.state == State::Delivered && attempt.number == 1 {
+        if self.is_told_by_its_columns(&row, &attempt) {
             row.started_at = Some(attempt.started_at.millis());
             row.endpoint_version = Some(finished.endpoint_version);
             row.status = status_of(&attempt.outcome);
@@ -42,6 +54,10 @@ impl Engine {
             row.started_at = None;
         }
         self.write_delivery(&row, &settlement.delivery)?;
+        if let Some(turn) = &settlement.health {
+            self.turn_health(row.endpoint, turn, attempt.ended_at)?;
+        }
+        self.note_result(&row, &attempt.outcome, &settlement.delivery, attempt.ended_at)?;
         if expired {
             return Ok(Settled::LeaseLost);
         }
@@ -59,6 +75,10 @@ impl Engine {
         endpoint_version: u32,
         uses_budget: bool,
     ) -> Result<(), Fault> {
+        let webhook = match self.endpoint(row.endpoint)?.settings.receiver {
+            Receiver::Destination(_) => None,
+            Receiver::Webhook(_) => Some(row.endpoint),
+        };
         let (result, failure) = match &attempt.outcome {
             Outcome::Delivered { .. } => (codec::DELIVERED, None),
             Outcome::Failed(failure) => (codec::FAILED, Some(failure)),
@@ -67,8 +87,8 @@ impl Engine {
         let duration_ms = attempt.ended_at.since(attempt.started_at).as_millis();
         self.conn
             .prepare_cached(
-                "INSERT INTO attempt (delivery, number, endpoint_version, started_at, duration_ms, result, status, failure, message, uses_budget) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO attempt (delivery, number, endpoint_version, started_at, duration_ms, result, status, failure, \
+                 message, uses_budget, webhook, replay) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
                 row.key,
@@ -81,17 +101,51 @@ impl Engine {
                 failure.map(|failure| failure_code(failure.kind)),
                 failure.filter(|failure| failure.kind != FailureKind::Status).map(|failure| &failure.message),
                 uses_budget,
+                webhook,
+                row.life.back_to.is_some(),
             ])?;
         Ok(())
     }
 
+    /// Gives attempt 1 a row of its own if so far only its delivery's columns tell about it: they are needed for
+    /// another one.
+    pub(super) fn write_out(&self, row: &mut DeliveryRow) -> Result<(), Fault> {
+        let (Some(started_at), Some(version)) = (row.started_at.take(), row.endpoint_version) else {
+            return Ok(());
+        };
+        let started_at = Timestamp::from_millis(started_at);
+        let ended_at = row.life.ended_at.unwrap_or(started_at);
+        let outcome = Outcome::Delivered { status: row.status };
+        let first = Attempt { number: row.life.attempts_made, outcome, started_at, ended_at };
+        self.insert_attempt(row, &first, version, true)
+    }
+
+    /// Whether an attempt needs no row of its own, because the delivery's columns say all about it: number 1, which
+    /// delivered. To a webhook it must also have started about where the time in the delivery's key makes a reader
+    /// look for it, for its attempts are listed by their start.
+    fn is_told_by_its_columns(&self, row: &DeliveryRow, attempt: &Attempt) -> bool {
+        let prompt = || {
+            let key_at = Key::from_value(row.key).at().millis();
+            (-self.key_lead_ms..=PROMPT_MS).contains(&(attempt.started_at.millis() - key_at))
+        };
+        let watched =
+            self.config.endpoints.get(&row.endpoint).is_some_and(|it| it.endpoint.feed == Feed::Events);
+        attempt.number == 1
+            && row.life.back_to.is_none()
+            && matches!(attempt.outcome, Outcome::Delivered { .. })
+            && (!watched || prompt())
+    }
+
     /// Whether a delivery's request is past its retention.
     pub(super) fn is_expired(&self, row: &DeliveryRow, now: Timestamp) -> Result<bool, Fault> {
-        let source = self.config.source_of(self.endpoint(row.endpoint)?)?;
+        let Some(retention_ms) = self.config.retention_ms(self.endpoint(row.endpoint)?)? else {
+            // An event does not expire while one of its deliveries has not ended.
+            return Ok(false);
+        };
         // The key tells when the request came at the latest, and at the earliest if the clock was at its worst: only
         // an old key needs the row.
         let key_at = Key::from_value(row.message).at().millis();
-        if key_at - self.key_lead_ms + source.retention_ms > now.millis() {
+        if key_at - self.key_lead_ms + retention_ms > now.millis() {
             return Ok(false);
         }
         let received_at: Option<i64> = self
@@ -99,7 +153,7 @@ impl Engine {
             .prepare_cached("SELECT received_at FROM message WHERE key = ?1")?
             .query_row([row.message], |row| row.get(0))
             .optional()?;
-        Ok(received_at.is_none_or(|at| at + source.retention_ms <= now.millis()))
+        Ok(received_at.is_none_or(|at| at + retention_ms <= now.millis()))
     }
 }
 

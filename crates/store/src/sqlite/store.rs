@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use restante_core::Timestamp;
-use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, Tail, WorkspaceId};
+use restante_core::endpoint::Sealed;
+use restante_core::health::Health;
+use restante_core::id::{
+    DeliveryId, DestinationId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+};
 use rusqlite::OptionalExtension;
 use tokio::sync::{Notify, broadcast};
 
 use super::engine::Engine;
 use super::read::{self, Reader};
 use super::writer::Task;
-use super::{Sqlite, bulk, lock};
+use super::{Sqlite, bulk, health, lock, resend};
 use crate::record::{Draft, Kind, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    Lease, Page, Paged, Replayed, Retried, Settled, Store, Updated, Vitals, row,
+    Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated, Vitals,
+    Window, row,
 };
 
 /// Leases settled as lost in one transaction when taking over.
@@ -25,6 +30,10 @@ const TAKE_OVER_CHUNK: usize = 1000;
 impl Store for Sqlite {
     async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error> {
         self.write(Task::Grouped, move |engine| engine.accept(incoming)).await
+    }
+
+    async fn publish(&self, publishing: Publishing) -> Result<Published, Error> {
+        self.write(Task::Grouped, move |engine| engine.publish(publishing)).await
     }
 
     async fn claim(&self, now: Timestamp, most: usize) -> Result<Claimed, Error> {
@@ -91,6 +100,59 @@ impl Store for Sqlite {
         tail: Tail,
     ) -> Result<Replayed, Error> {
         self.write(Task::Alone, move |engine| engine.replay(workspace, request, now, tail)).await
+    }
+
+    async fn replay_webhook(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        window: Window,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Resent, Error> {
+        self.write(Task::Alone, move |engine| engine.replay_webhook(workspace, webhook, window, now, tail))
+            .await
+    }
+
+    async fn count_replay(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        window: Window,
+        now: Timestamp,
+    ) -> Result<Option<u64>, Error> {
+        self.read(move |conn| resend::count_replay(conn, workspace, webhook, window, now)).await
+    }
+
+    async fn replay_delivery(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        delivery: DeliveryId,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Resent, Error> {
+        self.write(Task::Alone, move |engine| engine.replay_delivery(workspace, webhook, delivery, now, tail))
+            .await
+    }
+
+    async fn recover(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        window: Option<Window>,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Result<Resent, Error> {
+        self.write(Task::Alone, move |engine| engine.recover(workspace, webhook, window, now, tail)).await
+    }
+
+    async fn clear_run(&self, workspace: WorkspaceId, webhook: WebhookId) -> Result<bool, Error> {
+        self.write(Task::Alone, move |engine| engine.clear_run(workspace, webhook)).await
+    }
+
+    async fn healths(&self, webhooks: Vec<WebhookId>) -> Result<Vec<Health>, Error> {
+        self.read(move |conn| health::healths(conn, &webhooks)).await
     }
 
     async fn erase(&self, workspace: WorkspaceId, request: RequestId, now: Timestamp) -> Result<bool, Error> {
@@ -162,7 +224,8 @@ impl Store for Sqlite {
         request: RequestId,
         now: Timestamp,
     ) -> Result<Option<row::Request>, Error> {
-        self.read(move |conn| Reader::new(conn, now).request(workspace, request)).await
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).request(workspace, request)).await
     }
 
     async fn requests(
@@ -172,7 +235,8 @@ impl Store for Sqlite {
         page: Page,
         now: Timestamp,
     ) -> Result<Paged<row::Request>, Error> {
-        self.read(move |conn| Reader::new(conn, now).requests(workspace, &filter, page)).await
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).requests(workspace, &filter, page)).await
     }
 
     async fn request_body(
@@ -181,8 +245,45 @@ impl Store for Sqlite {
         request: RequestId,
         now: Timestamp,
     ) -> Result<Option<bytes::Bytes>, Error> {
-        let body = self.read(move |conn| Reader::new(conn, now).request_body(workspace, request)).await?;
+        let policy = self.policy;
+        let body =
+            self.read(move |conn| Reader::new(conn, policy, now).request_body(workspace, request)).await?;
         Ok(body.map(bytes::Bytes::from))
+    }
+
+    async fn event(
+        &self,
+        workspace: WorkspaceId,
+        event: EventId,
+        now: Timestamp,
+    ) -> Result<Option<row::Event>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).event(workspace, event)).await
+    }
+
+    async fn events(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::EventFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Event>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).events(workspace, &filter, page)).await
+    }
+
+    async fn attempts(
+        &self,
+        workspace: WorkspaceId,
+        webhook: WebhookId,
+        filter: row::LogFilter,
+        behind: Option<row::LogPlace>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Option<(Vec<row::Logged>, Option<row::LogPlace>)>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).log(workspace, webhook, filter, behind, limit))
+            .await
     }
 
     async fn delivery(
@@ -191,7 +292,8 @@ impl Store for Sqlite {
         delivery: DeliveryId,
         now: Timestamp,
     ) -> Result<Option<row::Delivery>, Error> {
-        self.read(move |conn| Reader::new(conn, now).delivery(workspace, delivery)).await
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).delivery(workspace, delivery)).await
     }
 
     async fn deliveries(
@@ -201,7 +303,12 @@ impl Store for Sqlite {
         page: Page,
         now: Timestamp,
     ) -> Result<Paged<row::Delivery>, Error> {
-        self.read(move |conn| Reader::new(conn, now).deliveries(workspace, &filter, page)).await
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).deliveries(workspace, &filter, page)).await
+    }
+
+    async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error> {
+        self.write(Task::Alone, move |engine| engine.secret_check(fresh)).await
     }
 
     async fn attach(&self, dispatch: Option<Arc<dyn Dispatch>>) -> Result<(), Error> {

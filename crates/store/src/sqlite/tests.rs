@@ -4,6 +4,7 @@ mod files;
 mod history;
 mod leases;
 mod lists;
+mod migration;
 mod random;
 mod rollback;
 mod writer;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use restante_core::endpoint::{Destination, DestinationKind, IdempotencyHeader, Source};
+use restante_core::endpoint::{Destination, DestinationKind, IdempotencyHeader, Source, Webhook};
+use restante_core::event::{EventType, Filter};
 use restante_core::id::{Id, Tail, WorkspaceId};
 use restante_core::message::{Headers, Received};
 use restante_core::retry::{Jitter, Schedule};
@@ -22,11 +24,15 @@ use restante_core::{Attempt, Outcome, Timestamp};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::config::Standing;
 use super::engine::Engine;
 use super::{DATABASE_FILE, Fault};
 use crate::conformance::Tray;
 use crate::record::{Draft, Kind, Raw, Workspace};
-use crate::{Accepted, Created, Finished, Incoming, Parcel, Updated};
+use crate::{
+    Accepted, Created, EventReceipt, Finished, Incoming, NewEvent, Parcel, Policy, Published, Publishing,
+    Updated,
+};
 
 /// An engine in a directory of its own, with a workspace.
 struct Rig {
@@ -34,17 +40,22 @@ struct Rig {
     tray: Arc<Tray>,
     now: Timestamp,
     workspace: WorkspaceId,
+    policy: Policy,
     tails: u64,
     directory: TempDir,
 }
 
 impl Rig {
     fn new() -> Self {
+        Self::with(Policy::default())
+    }
+
+    fn with(policy: Policy) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let engine = open(&directory.path().join(DATABASE_FILE));
+        let engine = open(&directory.path().join(DATABASE_FILE), policy);
         let (tray, now) = (Arc::new(Tray::default()), Timestamp::from_millis(1_800_000_000_000));
         let workspace = WorkspaceId::from_uuid(0);
-        let mut rig = Self { engine, tray, now, workspace, tails: 0, directory };
+        let mut rig = Self { engine, tray, now, workspace, policy, tails: 0, directory };
         rig.engine.attach(Some(Arc::clone(&rig.tray) as _));
         let body = serde_json::to_string(&Workspace::new("first".into(), Vec::new())).unwrap();
         let made = rig.create(Kind::Workspace, None, None, None, body);
@@ -58,7 +69,7 @@ impl Rig {
 
     /// A second engine on the same file: what a process would find that started now.
     fn fresh(&self) -> Engine {
-        let mut engine = open(&self.path());
+        let mut engine = open(&self.path(), self.policy);
         engine.attach(Some(Arc::new(Tray::default())));
         engine
     }
@@ -66,7 +77,7 @@ impl Rig {
     /// The process dies and starts again.
     fn crash(&mut self) {
         self.tray = Arc::new(Tray::default());
-        self.engine = open(&self.path());
+        self.engine = open(&self.path(), self.policy);
         self.engine.attach(Some(Arc::clone(&self.tray) as _));
     }
 
@@ -128,12 +139,63 @@ impl Rig {
         self.create(Kind::Destination, Some(source.uuid), None, None, body)
     }
 
+    /// A webhook that wants everything; its deliveries have three attempts.
+    fn webhook(&mut self) -> Raw {
+        let body = Webhook {
+            url: "https://hooks.example/in".into(),
+            description: None,
+            events: vec![Filter::parse("*").unwrap()],
+            secrets: Vec::new(),
+            paused: false,
+            schedule: Schedule::Custom { waits_seconds: vec![60.0, 600.0], jitter: 0.0 },
+            headers: Vec::new(),
+            max_in_flight: 64,
+            rate_per_second: None,
+            timeout_seconds: 15,
+        };
+        self.create(Kind::Webhook, None, None, None, serde_json::to_string(&body).unwrap())
+    }
+
+    /// A call that publishes as many events.
+    fn publishing(&mut self, count: usize) -> Publishing {
+        let event = |_| NewEvent {
+            event_type: EventType::parse("order.paid").unwrap(),
+            body: Bytes::from_static(b"{}"),
+            tail: self.tail(),
+        };
+        let events = (0..count).map(event).collect();
+        Publishing { workspace: self.workspace, events, claim: None, now: self.now }
+    }
+
+    fn publish(&mut self, count: usize) -> Vec<EventReceipt> {
+        let publishing = self.publishing(count);
+        match self.run(|engine| engine.publish(publishing)) {
+            Published::Fresh { events, .. } => events,
+            other @ (Published::Replayed(_) | Published::KeyReused | Published::NoWorkspace) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+
     fn change_destination(&mut self, raw: &mut Raw, change: impl FnOnce(&mut Destination)) {
         let mut body: Destination = serde_json::from_str(&raw.body).unwrap();
         change(&mut body);
         raw.body = serde_json::to_string(&body).unwrap();
+        self.update(Kind::Destination, raw);
+    }
+
+    fn change_webhook(&mut self, raw: &mut Raw, change: impl FnOnce(&mut Webhook)) {
+        // It may have been paused meanwhile.
+        *raw = self.engine.record(Kind::Webhook, self.workspace, raw.uuid).unwrap().unwrap();
+        let mut body: Webhook = serde_json::from_str(&raw.body).unwrap();
+        change(&mut body);
+        raw.body = serde_json::to_string(&body).unwrap();
+        self.update(Kind::Webhook, raw);
+    }
+
+    fn update(&mut self, kind: Kind, raw: &mut Raw) {
         let (new, now) = (raw.clone(), self.now);
-        match self.run(|engine| engine.update(Kind::Destination, &new, now)) {
+        match self.run(|engine| engine.update(kind, &new, now)) {
             Updated::Done(changed) => *raw = changed,
             refused @ (Updated::NotFound | Updated::NameTaken | Updated::Stale) => panic!("{refused:?}"),
         }
@@ -180,8 +242,8 @@ impl Rig {
 }
 
 /// An engine that leaves writing to the disk to the system: nobody cuts the power here.
-fn open(path: &Path) -> Engine {
-    let engine = Engine::open(path).unwrap();
+fn open(path: &Path, policy: Policy) -> Engine {
+    let engine = Engine::open(path, policy).unwrap();
     engine.conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
     engine
 }
@@ -208,6 +270,10 @@ struct Memory {
     tokens: BTreeMap<String, i64>,
     /// Leases, next due time, URL and whether it is gone, for each endpoint.
     endpoints: BTreeMap<i64, (u32, i64, String, bool)>,
+    standings: BTreeMap<i64, Standing>,
+    subscribed: BTreeMap<i64, Vec<i64>>,
+    /// Open replays and recoveries by endpoint, and what of them is in flight.
+    jobs: (BTreeMap<i64, Vec<i64>>, BTreeMap<i64, u32>),
 }
 
 impl Memory {
@@ -225,10 +291,13 @@ impl Memory {
                 .endpoints
                 .iter()
                 .map(|(row, entry)| {
-                    let url = entry.settings.destination.url.clone();
+                    let url = entry.settings.receiver.url().to_owned();
                     (*row, (entry.leased, entry.next_due, url, entry.gone.is_some()))
                 })
                 .collect(),
+            standings: config.endpoints.iter().map(|(row, entry)| (*row, entry.standing)).collect(),
+            subscribed: config.workspaces.iter().map(|(row, it)| (*row, it.webhooks.clone())).collect(),
+            jobs: engine.jobs.seen(),
         }
     }
 }

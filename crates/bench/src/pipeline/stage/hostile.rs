@@ -52,6 +52,7 @@ pub(in crate::pipeline) async fn measure(bench: &Bench) -> Result<Hostile> {
         seconds: Some(HONEST_SECONDS),
         count: None,
         rate: Some(HONEST_PER_SECOND),
+        publish: None,
     };
     honest().run().await?;
     let alone = honest().run().await?;

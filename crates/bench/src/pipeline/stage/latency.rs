@@ -104,7 +104,9 @@ async fn load(
     let (urls, body_bytes) = (vec![source.intake.clone()], bench.body_bytes);
     bench.sink.reset().await?;
     let report =
-        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate }.run().await?;
+        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate, publish: None }
+            .run()
+            .await?;
     let stats = bench.sink.wait_for(report.acknowledged * destinations).await?;
     let lost = stats.lost(report.acknowledged, destinations);
     Ok(Latency { ack: report.ack, arrival: stats.latency, duplicates: stats.duplicates, lost })

@@ -36,12 +36,25 @@ async fn lists_are_walked_both_ways() {
     for _ in 0..4 {
         world.post(&destinations, json!({"kind": "cli", "url": "http://localhost"})).await.expect(201);
     }
+    let webhook = json!({"url": "https://a.example", "events": ["*"]});
+    let webhook = text(&world.post("/v1/webhooks", webhook).await.expect(201), "id");
+    for _ in 0..4 {
+        world.post("/v1/webhooks", json!({"url": "https://a.example", "events": ["a.b"]})).await.expect(201);
+        world.post("/v1/events", json!({"type": "a.c", "data": 1})).await.expect(202);
+        world.post(&format!("/v1/webhooks/{webhook}/replay"), Value::Null).await.expect(202);
+    }
     for (path, count) in [
+        ("/v1/webhooks", 5),
+        ("/v1/webhooks?sort=url&order=asc", 5),
+        ("/v1/events", 4),
+        ("/v1/events?type=a.c", 4),
+        (&format!("/v1/webhooks/{webhook}/deliveries"), 4),
+        (&format!("/v1/webhooks/{webhook}/replays"), 4),
         ("/v1/sources", 5),
         ("/v1/keys", 5),
         ("/v1/workspaces", 5),
         ("/v1/requests", 4),
-        ("/v1/deliveries", 4),
+        ("/v1/deliveries", 8),
         (destinations.as_str(), 5),
         (&format!("{destination}/retries"), 4),
     ] {
@@ -50,7 +63,8 @@ async fn lists_are_walked_both_ways() {
         // The way back leaves out the last page, from where it began.
         assert_eq!(back, there[..back.len()], "{path}");
         assert_eq!(back.len(), (count - 1) / 2 * 2, "{path}");
-        let all = world.get(&format!("{path}?include_total=true")).await.expect(200);
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let all = world.get(&format!("{path}{separator}include_total=true")).await.expect(200);
         assert_eq!((column(&all, "id"), &all["total"]), (there, &json!(count)), "{path}");
         assert_eq!(world.get(path).await.expect(200).get("total"), None);
     }
@@ -102,17 +116,42 @@ async fn deliveries_are_filtered() {
     let (source, destination) = world.source_with_destination().await;
     let request = world.receive(&source, "x").await;
     let other = world.source("other").await;
+    let webhook = json!({"url": "https://a.example", "events": ["*"]});
+    let webhook = text(&world.post("/v1/webhooks", webhook).await.expect(201), "id");
+    let idle = json!({"url": "https://a.example", "events": ["x.y"]});
+    let idle = text(&world.post("/v1/webhooks", idle).await.expect(201), "id");
+    let publish = async || world.post("/v1/events", json!({"type": "a.b", "data": 1})).await.expect(202);
+    let event = text(&publish().await, "id");
+    publish().await;
     for (query, count) in [
+        (format!("event={event}"), 1),
+        (format!("webhook={webhook}"), 2),
+        (format!("webhook={idle}"), 0),
+        (format!("webhook={webhook}&event={event}&state=pending"), 1),
+        (format!("webhook={idle}&event={event}"), 0),
+        (format!("webhook={webhook}&request={request}"), 0),
+        ("event=whe_01abcdefghe0080000000000ab".to_owned(), 0),
         (format!("request={request}"), 1),
         (format!("source={}", text(&source, "id")), 1),
         (format!("source={}", text(&other, "id")), 0),
         (format!("destination={}", destination.rsplit('/').next().unwrap()), 1),
-        ("state=pending".to_owned(), 1),
+        ("state=pending".to_owned(), 3),
         ("state=failed".to_owned(), 0),
-        ("since=2026-11-29T23:19:41Z&until=2026-11-29T23:19:41Z".to_owned(), 1),
+        ("since=2026-11-29T23:19:41Z&until=2026-11-29T23:19:41Z".to_owned(), 3),
         ("until=2026-11-29T23:19:40Z".to_owned(), 0),
     ] {
         let page = world.get(&format!("/v1/deliveries?{query}")).await.expect(200);
         assert_eq!(column(&page, "id").len(), count, "{query}");
+    }
+    for (query, count) in [
+        ("", 2),
+        ("?state=pending", 2),
+        ("?state=skipped", 0),
+        ("?since=2026-11-29T23:19:41Z&until=2026-11-29T23:19:41Z", 2),
+        ("?until=2026-11-29T23:19:40Z", 0),
+        ("?limit=1", 1),
+    ] {
+        let page = world.get(&format!("/v1/webhooks/{webhook}/deliveries{query}")).await.expect(200);
+        assert_eq!(column(&page, "webhook_id"), vec![json!(webhook); count], "{query}");
     }
 }

@@ -48,6 +48,52 @@ async fn requests_and_deliveries_are_told_as_they_happen() {
 }
 
 #[tokio::test]
+async fn events_are_told_as_lists_show_them_and_so_are_their_deliveries() {
+    let world = World::new().await;
+    world.post("/v1/webhooks", json!({"url": "https://a.example", "events": ["*"]})).await.expect(201);
+    world.attach().await;
+    let mut stream = follow(&world, &world.admin, "/v1/stream").await;
+    let id = text(&world.post("/v1/events", json!({"type": "a.b", "data": 1})).await.expect(202), "id");
+    world.settle(Outcome::of_status(200, None)).await;
+    let told = events(&mut stream, 3).await;
+    let of = |wanted: &str| -> Vec<&Value> {
+        told.iter().filter(|(name, _)| name == wanted).map(|(_, data)| data).collect()
+    };
+    let (events, deliveries) = (of("event"), of("delivery"));
+    assert_eq!(*events[0], world.get("/v1/events").await.expect(200)["data"][0]);
+    let last = deliveries[1];
+    assert_eq!((&last["event_id"], &last["attempts"][0]["result"]), (&json!(id), &json!("delivered")));
+    assert_eq!((events.len(), deliveries.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_stream_tells_no_events_to_a_key_that_may_not_read_them() {
+    let world = World::new().await;
+    let source = world.source("s").await;
+    let scopes = ["requests:read", "deliveries:read", "events:read"];
+    let (blind, seeing) = (world.key(json!(scopes[..2])).await, world.key(json!(scopes)).await);
+    let mut blind = follow(&world, &blind, "/v1/stream").await;
+    let mut seeing = follow(&world, &seeing, "/v1/stream").await;
+    world.post("/v1/events", json!({"type": "a.b", "data": "canary"})).await.expect(202);
+    let request = world.receive(&source, "x").await;
+    assert_eq!(events(&mut seeing, 1).await[0].0, "event");
+    assert_eq!(events(&mut blind, 1).await[0].1["id"], request);
+}
+
+#[tokio::test]
+async fn a_stream_of_one_source_tells_no_events() {
+    let world = World::new().await;
+    let source = world.source("s").await;
+    world.post("/v1/webhooks", json!({"url": "https://a.example", "events": ["*"]})).await.expect(201);
+    world.attach().await;
+    let path = format!("/v1/stream?source={}", text(&source, "id"));
+    let mut stream = follow(&world, &world.admin, &path).await;
+    world.post("/v1/events", json!({"type": "a.b", "data": 1})).await.expect(202);
+    let request = world.receive(&source, "x").await;
+    assert_eq!(events(&mut stream, 1).await[0].1["id"], request);
+}
+
+#[tokio::test]
 async fn a_stream_tells_one_workspace_and_one_source_only() {
     let world = World::new().await;
     let (source, _) = world.source_with_destination().await;

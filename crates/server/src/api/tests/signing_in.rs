@@ -20,6 +20,53 @@ async fn only_valid_keys_open() {
 }
 
 #[tokio::test]
+async fn a_key_that_was_just_used_is_refused_at_once_when_it_is_revoked_deleted_rotated_or_narrowed() {
+    let world = World::new().await;
+    for change in ["revoke", "delete", "rotate", "narrow"] {
+        let body = json!({"name": change, "scopes": ["workspace:read"]});
+        let made = world.post("/v1/keys", body).await.expect(201);
+        let (token, path) = (text(&made, "token"), format!("/v1/keys/{}", text(&made, "id")));
+        let read = async || world.call(&token, "GET", "/v1/workspace", Value::Null).await;
+        // The clock stands: whatever is remembered of the key is as fresh as can be.
+        read().await.expect(200);
+        read().await.expect(200);
+        match change {
+            "revoke" => {
+                world.post(&format!("{path}/revoke"), Value::Null).await.expect(200);
+                read().await.refused(401, "revoked_api_key");
+            }
+            "delete" => {
+                world.delete(&path).await.expect(204);
+                read().await.refused(401, "invalid_api_key");
+            }
+            "rotate" => {
+                world.post(&format!("{path}/rotate"), Value::Null).await.expect(200);
+                read().await.refused(401, "invalid_api_key");
+            }
+            _ => {
+                world.patch(&path, json!({"scopes": ["sources:read"]})).await.expect(200);
+                read().await.refused(403, "insufficient_scope");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_another_node_revoked_is_refused_after_a_second() {
+    let world = World::new().await;
+    let key = world.key(json!(["workspace:read"])).await;
+    let read = async || world.call(&key, "GET", "/v1/workspace", Value::Null).await;
+    read().await.expect(200);
+    let hash = crate::api::token::hash(&key);
+    let store: &dyn Store = &*world.store;
+    let mut record = store.find::<restante_store::record::ApiKey>(&hash).await.unwrap().unwrap();
+    record.body.revoked_at = Some(START);
+    store.put(record, START).await.unwrap();
+    world.clock.advance(std::time::Duration::from_secs(1));
+    read().await.refused(401, "revoked_api_key");
+}
+
+#[tokio::test]
 async fn a_key_does_what_its_scopes_say() {
     let world = World::new().await;
     let key = world.key(json!(["sources:read"])).await;

@@ -1,8 +1,9 @@
 //! The shapes of what happened: requests, deliveries, attempts.
 
 use restante_core::delivery::{error_kind, wait_because, waiting_for};
-use restante_core::endpoint::DestinationKind;
-use restante_core::id::{AttemptId, DeliveryId, DestinationId, RequestId, SourceId};
+use restante_core::endpoint::{DestinationKind, EndpointId, Receiver};
+use restante_core::id::{AttemptId, DeliveryId, DestinationId, EventId, RequestId, SourceId, WebhookId};
+use restante_core::message::MessageId;
 use restante_core::{State, Timestamp};
 use restante_store::row;
 use serde::Serialize;
@@ -93,13 +94,13 @@ fn text(value: &[u8]) -> String {
 
 /// Deliveries of one destination side by side, in the order in which their destinations first appear.
 fn grouped(mut deliveries: Vec<row::Delivery>) -> Vec<row::Delivery> {
-    let mut order: Vec<DestinationId> = Vec::new();
+    let mut order: Vec<EndpointId> = Vec::new();
     for delivery in &deliveries {
-        if !order.contains(&delivery.destination_id) {
-            order.push(delivery.destination_id);
+        if !order.contains(&delivery.endpoint) {
+            order.push(delivery.endpoint);
         }
     }
-    deliveries.sort_by_key(|delivery| order.iter().position(|known| *known == delivery.destination_id));
+    deliveries.sort_by_key(|delivery| order.iter().position(|known| *known == delivery.endpoint));
     deliveries
 }
 
@@ -110,11 +111,21 @@ pub(crate) struct Delivery {
     object: &'static str,
     #[schema(value_type = String)]
     id: DeliveryId,
-    #[schema(value_type = String)]
-    request_id: RequestId,
-    #[schema(value_type = String)]
-    destination_id: DestinationId,
-    /// `pending`, `sending`, `delivered`, `failed` or `cancelled`.
+    /// Of a delivery to a destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false)]
+    request_id: Option<RequestId>,
+    /// Of a delivery to a webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false)]
+    event_id: Option<EventId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false)]
+    destination_id: Option<DestinationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false)]
+    webhook_id: Option<WebhookId>,
+    /// `pending`, `sending`, `delivered`, `failed`, `cancelled` or `skipped`.
     state: &'static str,
     /// Why it failed or was cancelled.
     reason: Option<&'static str>,
@@ -146,19 +157,29 @@ impl Delivery {
     /// As lists show it.
     pub(crate) fn brief(delivery: row::Delivery, now: Timestamp) -> Self {
         let life = &delivery.life;
+        let (request_id, event_id) = match delivery.message {
+            MessageId::Request(id) => (Some(id), None),
+            MessageId::Event(id) => (None, Some(id)),
+        };
+        let (destination_id, webhook_id) = match delivery.endpoint {
+            EndpointId::Destination(id) => (Some(id), None),
+            EndpointId::Webhook(id) => (None, Some(id)),
+        };
         Self {
             object: "delivery",
             id: delivery.id,
-            request_id: delivery.request,
-            destination_id: delivery.destination_id,
+            request_id,
+            event_id,
+            destination_id,
+            webhook_id,
             state: life.state.name(),
             reason: life.state.reason(),
-            cancel_requested: life.cancel_requested,
+            cancel_requested: life.cancel_requested(),
             attempts_used: life.attempts_used,
-            attempts_max: delivery.destination.schedule.attempts_max(),
+            attempts_max: delivery.receiver.schedule().attempts_max(),
             next_attempt_at: (life.state == State::Pending).then_some(life.due_at),
-            waiting_for: waiting_for(life, &delivery.destination, now).map(|waiting| waiting.name()),
-            wait_because: wait_because(life, &delivery.destination, now),
+            waiting_for: waiting_for(life, &delivery.receiver, now).map(|waiting| waiting.name()),
+            wait_because: wait_because(life, &delivery.receiver, now),
             retry_of: delivery.retry_of,
             created_at: delivery.created_at,
             ended_at: life.ended_at.filter(|_| life.state.is_final()),
@@ -181,7 +202,7 @@ pub(crate) struct Attempt {
     id: AttemptId,
     /// From 1.
     number: u32,
-    /// `automatic` or `manual`.
+    /// `automatic`, `manual` or `replay`.
     trigger: &'static str,
     /// `http` or `cli`.
     channel: &'static str,
@@ -206,11 +227,8 @@ impl Attempt {
         Self {
             id: AttemptId::new(delivery.id.key(), delivery.id.tail().nth(attempt.number)),
             number: attempt.number,
-            trigger: if attempt.manual { "manual" } else { "automatic" },
-            channel: match delivery.destination.kind {
-                DestinationKind::Http => "http",
-                DestinationKind::Cli => "cli",
-            },
+            trigger: attempt.trigger.name(),
+            channel: channel(&delivery.receiver),
             url: attempt.url,
             started_at: attempt.started_at,
             duration_ms: result.as_ref().map(|result| result.duration_ms),
@@ -220,5 +238,16 @@ impl Attempt {
             uses_budget: result.as_ref().map(|result| result.uses_budget),
             result: result.map(|result| if result.delivered { "delivered" } else { "failed" }),
         }
+    }
+}
+
+/// The wire's name of the way to a receiver.
+fn channel(receiver: &Receiver) -> &'static str {
+    match receiver {
+        Receiver::Destination(destination) => match destination.kind {
+            DestinationKind::Http => "http",
+            DestinationKind::Cli => "cli",
+        },
+        Receiver::Webhook(_) => "http",
     }
 }

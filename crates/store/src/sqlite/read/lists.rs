@@ -1,14 +1,16 @@
 //! Lists of requests and deliveries.
 
 use restante_core::Timestamp;
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{Key, WorkspaceId};
+use restante_core::message::MessageId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{MessageView, Reader, delivery_row};
 use crate::record::Kind;
-use crate::row::{self, DeliveryFilter, RequestFilter};
-use crate::sqlite::codec;
-use crate::sqlite::config::find_record;
+use crate::row::{self, DeliveryFilter, EventFilter, RequestFilter};
+use crate::sqlite::codec::{self, EVENT, REQUEST};
+use crate::sqlite::config::{find_record, over};
 use crate::sqlite::replay::delivery_keys;
 use crate::sqlite::scan::{self, Range, Table, sql_limit};
 use crate::sqlite::{Fault, history};
@@ -33,11 +35,11 @@ impl Reader<'_> {
                 Some(record) if record.raw.workspace == workspace => Among::Scopes(vec![record.row]),
                 Some(_) | None => Among::Keys(Vec::new()),
             },
-            None => few_scopes(self.conn, Kind::Source, workspace)?,
+            None => few_scopes(self.conn, &[Kind::Source], workspace)?,
         };
         let walk = Walk::new(self.conn, Table::Message, among, filter.since, filter.until)?;
         self.walk(&walk, page, |reader, key| {
-            let Some(view) = reader.visible(workspace, key)? else { return Ok(None) };
+            let Some(view) = reader.visible_of(workspace, key, REQUEST)? else { return Ok(None) };
             if !reader.matches(&view, filter)? {
                 return Ok(None);
             }
@@ -70,6 +72,27 @@ impl Reader<'_> {
         Ok(matches.unwrap_or(false))
     }
 
+    pub(in crate::sqlite) fn events(
+        &mut self,
+        workspace: WorkspaceId,
+        filter: &EventFilter,
+        page: Page,
+    ) -> Result<Paged<row::Event>, Fault> {
+        let owner = find_record(self.conn, Kind::Workspace, workspace.uuid())?;
+        let among = owner.map_or(Among::Keys(Vec::new()), |owner| Among::Scopes(vec![owner.row]));
+        let walk = Walk::new(self.conn, Table::Message, among, filter.since, filter.until)?;
+        self.walk(&walk, page, |reader, key| {
+            let Some(view) = reader.visible_of(workspace, key, EVENT)? else { return Ok(None) };
+            let at = Timestamp::from_millis(view.received_at);
+            if filter.since.is_some_and(|since| at < since) || filter.until.is_some_and(|until| at > until) {
+                return Ok(None);
+            }
+            let event = reader.event_row(&view)?;
+            Ok(Some(event)
+                .filter(|it| filter.event_type.as_ref().is_none_or(|wanted| *wanted == it.event_type)))
+        })
+    }
+
     pub(in crate::sqlite) fn deliveries(
         &mut self,
         workspace: WorkspaceId,
@@ -82,18 +105,21 @@ impl Reader<'_> {
         self.walk(&walk, page, |reader, key| {
             let Some(row) = delivery_row(reader.conn, key)? else { return Ok(None) };
             let code = codec::state_code(row.life.state);
-            let swept_later = reader.endpoint(row.endpoint)?.gone.is_some();
+            let endpoint = reader.endpoint(row.endpoint)?;
+            let swept_later = over(endpoint.gone, endpoint.standing, row.key).is_some();
             let excluded = states.is_some_and(|(first, last)| !(first..=last).contains(&code));
             if excluded && !swept_later {
                 return Ok(None);
             }
             let Some(view) = reader.visible(workspace, row.message)? else { return Ok(None) };
-            let source = reader.source(view.source)?.id;
+            let source = reader.feed(view.feed)?.id;
             let shown = reader.delivery_view(&row, &view, false)?;
             let wanted = filter.state.as_ref().is_none_or(|state| shown.life.state.name() == state)
-                && filter.request.is_none_or(|request| shown.request == request)
-                && filter.source.is_none_or(|wanted| source == wanted)
-                && filter.destination.is_none_or(|destination| shown.destination_id == destination)
+                && filter.request.is_none_or(|request| shown.message == MessageId::Request(request))
+                && filter.event.is_none_or(|event| shown.message == MessageId::Event(event))
+                && filter.source.is_none_or(|wanted| view.kind == REQUEST && source == wanted)
+                && filter.destination.is_none_or(|id| shown.endpoint == EndpointId::Destination(id))
+                && filter.webhook.is_none_or(|id| shown.endpoint == EndpointId::Webhook(id))
                 && filter.since.is_none_or(|since| shown.created_at >= since)
                 && filter.until.is_none_or(|until| shown.created_at <= until);
             Ok(Some(shown).filter(|_| wanted))
@@ -103,9 +129,15 @@ impl Reader<'_> {
     /// The narrowest set of deliveries that the filter's matches are in.
     fn deliveries_among(&mut self, workspace: WorkspaceId, filter: &DeliveryFilter) -> Result<Among, Fault> {
         let nothing = Among::Keys(Vec::new());
-        if let Some(request) = filter.request {
-            let Some(view) = self.visible(workspace, request.key().value())? else { return Ok(nothing) };
+        let message = filter.request.map(MessageId::Request).or(filter.event.map(MessageId::Event));
+        if let Some(message) = message {
+            let Some(view) = self.visible(workspace, message.key().value())? else { return Ok(nothing) };
             return Ok(Among::Keys(delivery_keys(self.conn, view.key, view.fanout)?));
+        }
+        if let Some(webhook) = filter.webhook {
+            let record = find_record(self.conn, Kind::Webhook, webhook.uuid())?;
+            let ours = record.filter(|it| it.raw.workspace == workspace);
+            return Ok(ours.map_or(nothing, |it| Among::Scopes(vec![it.row])));
         }
         if let Some(destination) = filter.destination {
             let record = find_record(self.conn, Kind::Destination, destination.uuid())?;
@@ -120,7 +152,7 @@ impl Reader<'_> {
             let rows = statement.query_map([record.row], |row| row.get(0))?;
             return Ok(Among::Scopes(rows.collect::<Result<_, _>>()?));
         }
-        few_scopes(self.conn, Kind::Destination, workspace)
+        few_scopes(self.conn, &[Kind::Destination, Kind::Webhook], workspace)
     }
 
     /// Walks through a table, page by page of keys, until a page of matches is full or enough was looked at.
@@ -249,27 +281,41 @@ impl Keyed for row::Request {
     }
 }
 
+impl Keyed for row::Event {
+    fn key(&self) -> Key {
+        self.id.key()
+    }
+}
+
 impl Keyed for row::Delivery {
     fn key(&self) -> Key {
         self.id.key()
     }
 }
 
-/// All scopes of a kind in a workspace, the deleted included, if they are few.
-fn few_scopes(conn: &Connection, kind: Kind, workspace: WorkspaceId) -> Result<Among, Fault> {
+/// All scopes of some kinds in a workspace, the deleted included, if they are few.
+fn few_scopes(conn: &Connection, kinds: &[Kind], workspace: WorkspaceId) -> Result<Among, Fault> {
     let Some(owner) = find_record(conn, Kind::Workspace, workspace.uuid())? else {
         return Ok(Among::Keys(Vec::new()));
     };
     let alone: bool = conn
         .prepare_cached("SELECT count(*) = 1 FROM record WHERE kind = 1")?
         .query_row([], |row| row.get(0))?;
-    if alone {
+    // Requests may be few among many events.
+    let mixed = kinds.contains(&Kind::Source)
+        && conn.prepare_cached("SELECT 1 FROM history WHERE scope = ?1 LIMIT 1")?.exists([owner.row])?;
+    if alone && !mixed {
         return Ok(Among::All);
     }
     let mut statement =
         conn.prepare_cached("SELECT row FROM record WHERE kind = ?1 AND workspace = ?2 LIMIT ?3")?;
-    let rows = statement
-        .query_map(params![kind as i64, owner.row, sql_limit(SCOPES_MAX + 1)], |row| row.get(0))?
-        .collect::<Result<Vec<i64>, _>>()?;
-    Ok(if rows.len() <= SCOPES_MAX { Among::Scopes(rows) } else { Among::All })
+    let mut scopes = Vec::new();
+    for kind in kinds {
+        let rows = statement
+            .query_map(params![*kind as i64, owner.row, sql_limit(SCOPES_MAX + 1)], |row| row.get(0))?;
+        for row in rows {
+            scopes.push(row?);
+        }
+    }
+    Ok(if scopes.len() <= SCOPES_MAX { Among::Scopes(scopes) } else { Among::All })
 }

@@ -120,12 +120,13 @@ mod tests {
     use restante_core::id::Key;
 
     use super::*;
+    use crate::Policy;
     use crate::sqlite::engine::Engine;
 
     #[test]
     fn lists_meet_an_index() {
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(&directory.path().join("restante.db")).unwrap();
+        let engine = Engine::open(&directory.path().join("restante.db"), Policy::default()).unwrap();
         let page = Page::newest(25);
         let later = Page { start: Start::After(Key::first_at(Timestamp::from_millis(1))), ..page };
         for page in [page, later] {

@@ -2,22 +2,27 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
+use restante_core::idempotency::{Fingerprint, IdempotencyKey};
+use restante_core::{FailureKind, Outcome};
 use rusqlite::Connection;
 
 use super::Rig;
-use crate::Accepted;
 use crate::sqlite::engine::Engine;
 use crate::sqlite::{DATABASE_FILE, Fault, Sqlite};
+use crate::{Accepted, KeyClaim, Policy, Publishing};
+
+const DAY_MS: u64 = 24 * 3_600_000;
 
 #[test]
 fn a_directory_belongs_to_one_store_at_a_time() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(directory.path()).unwrap();
-    assert!(matches!(Sqlite::open(directory.path()), Err(Fault::InUse(_))));
+    let store = Sqlite::open(directory.path(), Policy::default()).unwrap();
+    assert!(matches!(Sqlite::open(directory.path(), Policy::default()), Err(Fault::InUse(_))));
     drop(store);
     // At once: nothing of the first one is still at work.
     for _ in 0..20 {
-        drop(Sqlite::open(directory.path()).unwrap());
+        drop(Sqlite::open(directory.path(), Policy::default()).unwrap());
     }
 }
 
@@ -27,7 +32,7 @@ fn a_new_directory_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("a/b");
-    drop(Sqlite::open(&directory).unwrap());
+    drop(Sqlite::open(&directory, Policy::default()).unwrap());
     let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
@@ -35,9 +40,9 @@ fn a_new_directory_is_for_its_owner_alone() {
 fn opened_after(change: &str) -> Result<(), Fault> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(DATABASE_FILE);
-    drop(Engine::open(&path).unwrap());
+    drop(Engine::open(&path, Policy::default()).unwrap());
     execute(&path, change);
-    Engine::open(&path).map(drop)
+    Engine::open(&path, Policy::default()).map(drop)
 }
 
 fn execute(path: &Path, sql: &str) {
@@ -98,4 +103,51 @@ fn what_was_erased_leaves_the_disk_with_the_next_wipe() {
     while rig.run(|engine| engine.prune(now, 100)) {}
     rig.engine.wipe_log();
     assert!(!on_disk(&directory, mark));
+}
+
+#[test]
+fn what_was_published_leaves_the_disk_with_the_next_wipe() {
+    let [body, said, key] = ["a body", "what a receiver said", "a-key"].map(|it| it.repeat(60));
+    let marks = [&body, &said, &key].map(|text| text[..48].to_owned());
+    let mut rig = Rig::new();
+    rig.webhook();
+    // What the log holds from before is not what this is about.
+    let now = rig.now;
+    while rig.run(|engine| engine.prune(now, 100)) {}
+    rig.engine.wipe_log();
+    let claim = KeyClaim {
+        key: IdempotencyKey::parse(&key.as_bytes()[..255]).unwrap(),
+        fingerprint: Fingerprint::builder("events.publish").finish(),
+    };
+    let mut publishing = Publishing { claim: Some(claim), ..rig.publishing(1) };
+    publishing.events[0].body = Bytes::from(body);
+    rig.run(|engine| engine.publish(publishing));
+    let parcel = rig.tray.take().remove(0);
+    rig.settle(&parcel, Outcome::failed(FailureKind::Network, &said[..300]));
+    let directory = rig.path().parent().unwrap().to_owned();
+    let on_disk = || marks.iter().map(|mark| on_disk(&directory, mark.as_bytes())).collect::<Vec<_>>();
+    assert_eq!(on_disk(), [true; 3]);
+
+    rig.pass(3 * DAY_MS);
+    prune(&mut rig);
+    assert_eq!(on_disk(), [true, false, true], "attempts go first");
+    // The delivery ends: from then on its event is kept for its time.
+    for _ in 0..2 {
+        let now = rig.now;
+        rig.run(|engine| engine.claim(now, 10));
+        let parcel = rig.tray.take().remove(0);
+        rig.settle(&parcel, Outcome::of_status(500, None));
+        rig.pass(600_000);
+    }
+    rig.pass(30 * DAY_MS);
+    prune(&mut rig);
+    rig.pass(DAY_MS);
+    prune(&mut rig);
+    assert_eq!(on_disk(), [false; 3]);
+}
+
+fn prune(rig: &mut Rig) {
+    let now = rig.now;
+    while rig.run(|engine| engine.prune(now, 100)) {}
+    rig.engine.wipe_log();
 }

@@ -12,7 +12,7 @@ use crate::sqlite::history::watermark;
 /// Pairs that belong in the index: (scope, key) of each row, and whether it lies behind the watermark.
 pub(super) fn check(engine: &Engine) {
     let rows =
-        pairs(&engine.conn, "SELECT source, key FROM message UNION ALL SELECT endpoint, key FROM delivery");
+        pairs(&engine.conn, "SELECT feed, key FROM message UNION ALL SELECT endpoint, key FROM delivery");
     let written = pairs(&engine.conn, "SELECT scope, key FROM history");
     let waiting: BTreeSet<_> = engine.history.pairs().into_iter().collect();
     let until = watermark(&engine.conn).unwrap();
@@ -42,7 +42,7 @@ fn erase_at_every_stage(crash: bool) {
         for _ in 0..50 {
             rig.accept("token");
             let parcels = rig.tray.take();
-            requests.push(parcels[0].request);
+            requests.push(parcels[0].request());
             rig.settle(&parcels[0], Outcome::of_status(500, None));
         }
         let last = rig.engine.last_key;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use restante_core::Outcome;
 use restante_core::id::Key;
 
-use super::{Memory, Rig};
-use crate::Accepted;
+use super::{Memory, Rig, id};
+use crate::{Accepted, Window};
 
 #[test]
 fn orphans_are_found_wherever_the_floor_was_written() {
@@ -52,7 +52,7 @@ fn a_key_is_never_handed_out_twice() {
     let last = rig.send("token");
     highest = highest.max(last.lease.delivery.key());
     for parcel in rig.tray.take().iter().chain([&last]) {
-        rig.run(|engine| engine.erase(workspace, parcel.request, now));
+        rig.run(|engine| engine.erase(workspace, parcel.request(), now));
     }
     let failed: Result<(), _> =
         rig.engine.transaction(|_| Err(crate::sqlite::Fault::Io("a reload forgets nothing".into())));
@@ -70,7 +70,7 @@ fn new_keys_lie_above_the_floor_and_the_index_after_a_restart() {
     for _ in 0..100 {
         let parcel = rig.send("token");
         rig.settle(&parcel, Outcome::of_status(200, None));
-        requests.push(parcel.request);
+        requests.push(parcel.request());
     }
     while rig.run(|engine| engine.prune(now, 1000)) {}
     rig.run(|engine| engine.write_lease_floor());
@@ -120,6 +120,35 @@ fn a_node_full_of_content_claims_again_when_that_left_memory() {
     drop(held);
     rig.now = again;
     assert_eq!(rig.run(|engine| engine.claim(again, 10)).count, 2);
+}
+
+#[test]
+fn a_replay_that_finds_no_memory_is_looked_at_again() {
+    let mut rig = Rig::new();
+    let webhook = id(&rig.webhook());
+    rig.publish(1);
+    let failed = rig.tray.take().remove(0);
+    rig.settle(&failed, Outcome::of_status(500, None));
+    let source = rig.source("token");
+    rig.destination(&source);
+    for _ in 0..4 {
+        let incoming = rig.incoming("token", &vec![7; LARGE_BYTES]);
+        rig.run(|engine| engine.accept(incoming));
+    }
+    let now = rig.now;
+    rig.run(|engine| engine.claim(now, 10));
+    let held = rig.tray.take();
+    assert_eq!(held.len(), 4);
+    let (workspace, tail) = (rig.workspace, rig.tail());
+    let window = Window { since: now, until: now };
+    rig.run(|engine| engine.replay_webhook(workspace, webhook, window, now, tail));
+    let claimed = rig.run(|engine| engine.claim(now, 10));
+    assert_eq!(claimed.count, 0);
+    let again = claimed.next_due.expect("content leaves memory without telling: ask again");
+    assert!(again > now && again < now + std::time::Duration::from_secs(1));
+    drop(held);
+    assert_eq!(rig.run(|engine| engine.claim(again, 10)).count, 1);
+    assert_eq!(rig.tray.take()[0].lease.delivery, failed.lease.delivery);
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Lists and bulk retries over more rows than one look takes.
 
+use std::time::Duration;
+
 use restante_core::Outcome;
 use restante_core::id::ReplayId;
 
 use super::{Rig, id};
 use crate::record::{BulkRetryJob, BulkRetryState, Kind};
-use crate::row::RequestFilter;
+use crate::row::{LogFilter, LogStatus, RequestFilter};
 use crate::sqlite::read::{self, Reader};
-use crate::{BulkRetry, Page, Start};
+use crate::{BulkRetry, Page, Policy, Start};
 
 #[test]
 fn a_long_search_says_where_to_go_on() {
@@ -24,7 +26,7 @@ fn a_long_search_says_where_to_go_on() {
     let mut found = Vec::new();
     let mut pages = 0;
     loop {
-        let mut reader = Reader::new(&rig.engine.conn, rig.now);
+        let mut reader = Reader::new(&rig.engine.conn, Policy::default(), rig.now);
         let paged = reader.requests(rig.workspace, &filter, page).unwrap();
         assert_eq!(paged.total, None, "there is more to count than a read may take");
         found.extend(paged.items);
@@ -37,9 +39,37 @@ fn a_long_search_says_where_to_go_on() {
     assert_eq!((found.len(), pages), (1, 3));
     // And towards newer ones.
     page.start = Start::Before(found[0].id.key());
-    let mut reader = Reader::new(&rig.engine.conn, rig.now);
+    let mut reader = Reader::new(&rig.engine.conn, Policy::default(), rig.now);
     let newer = reader.requests(rig.workspace, &filter, page).unwrap();
     assert!(newer.items.is_empty() && newer.prev.is_some());
+}
+
+#[test]
+fn a_log_of_many_deliveries_in_one_moment_comes_to_an_end() {
+    let mut rig = Rig::new();
+    let webhook = rig.webhook();
+    rig.publish(1);
+    let running = rig.tray.take().remove(0);
+    rig.engine.attach(None);
+    rig.publish(25_000);
+    // Keys run ahead of the clock by more than one look covers.
+    rig.now = rig.now - Duration::from_secs(3600);
+    rig.publish(25_000);
+    let filter = LogFilter { status: Some(LogStatus::Pending), ..LogFilter::default() };
+    let (mut lines, mut behind, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let mut reader = Reader::new(&rig.engine.conn, Policy::default(), rig.now);
+        let (more, next) = reader.log(rig.workspace, id(&webhook), filter, behind, 10).unwrap().unwrap();
+        assert!(next.is_none_or(|next| behind.is_none_or(|behind| next < behind)), "each page gets further");
+        lines.extend(more);
+        pages += 1;
+        match next {
+            Some(_) => behind = next,
+            None => break,
+        }
+    }
+    assert_eq!((lines.len(), lines[0].delivery), (1, running.lease.delivery));
+    assert!(pages > 1, "one look does not cover all");
 }
 
 #[test]

@@ -1,49 +1,76 @@
 //! Any sequence of operations keeps what must always hold.
 
+mod check;
 mod op;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use restante_core::id::{DeliveryId, RequestId};
+use restante_core::endpoint::EndpointId;
+use restante_core::health::Limits;
+use restante_core::id::{DeliveryId, RequestId, WebhookId};
 use restante_core::{Outcome, State, Timestamp};
 
 use op::{Ends, Op, op};
 
-use super::{Rig, finished, history};
+use super::{Rig, finished};
+use crate::endpoint::Feed;
 use crate::record::{Kind, Raw};
-use crate::sqlite::agenda::Room;
 use crate::sqlite::codec::{DELIVERY_COLUMNS, DeliveryRow};
 use crate::sqlite::engine::Engine;
 use crate::sqlite::{Fault, codec};
-use crate::{Accepted, Grant, Parcel, Settled};
+use crate::{Accepted, Grant, Parcel, Policy, Published, Settled, Window};
 
 /// What a sequence runs on, and what its dispatcher holds.
 struct Run {
     rig: Rig,
     sources: Vec<Raw>,
     destinations: Vec<Raw>,
+    webhooks: Vec<Raw>,
     requests: Vec<RequestId>,
     deliveries: Vec<DeliveryId>,
     held: Vec<Parcel>,
     /// The number of the latest attempt that left and was not taken back.
     begun: HashMap<DeliveryId, u32>,
+    /// How each delivery stood when it was last looked at.
+    ends: HashMap<i64, State>,
+    /// The latest time at which something was pruned.
+    pruned_at: Timestamp,
     /// Whether transactions fail at their end.
     fails: bool,
 }
 
 impl Run {
     fn new() -> Self {
-        let mut rig = Rig::new();
+        // A webhook is degraded by its third failure in a row, and paused by the next after an hour.
+        let paused_after = Duration::from_secs(3600);
+        let health = Limits { degraded_failures: 3, degraded_after: Duration::ZERO, paused_after };
+        let event_retention = Duration::from_secs(5 * 24 * 3600);
+        let mut rig = Rig::with(Policy { health, event_retention });
+        let webhooks = vec![rig.webhook(), rig.webhook()];
         let sources = vec![rig.source("a"), rig.source("b")];
         let mut destinations = Vec::new();
         for source in [&sources[0], &sources[0], &sources[1]] {
             destinations.push(rig.destination(source));
         }
-        let (requests, deliveries, held, begun) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
-        Self { rig, sources, destinations, requests, deliveries, held, begun, fails: false }
+        let (requests, deliveries, held) = (Vec::new(), Vec::new(), Vec::new());
+        let (begun, ends, pruned_at) = (HashMap::new(), HashMap::new(), Timestamp::from_millis(0));
+        let fails = false;
+        Self {
+            rig,
+            sources,
+            destinations,
+            webhooks,
+            requests,
+            deliveries,
+            held,
+            begun,
+            ends,
+            pruned_at,
+            fails,
+        }
     }
 
     /// One transaction, that fails at its end if this is to fail.
@@ -105,10 +132,41 @@ impl Run {
                 );
             }
             Op::Pause(destination, paused) => self.pause(destination, paused),
-            Op::Narrow(destination, leases) => self.narrow(destination, leases),
+            Op::Narrow(endpoint, leases) => self.narrow(endpoint, leases),
             Op::DeleteDestination(destination) => self.delete_destination(destination),
             Op::NewDestination(source) => self.destinations.push(self.rig.destination(&self.sources[source])),
+            Op::Publish(count) => self.publish(count),
+            Op::PauseWebhook(webhook, paused) => {
+                self.change_webhook(webhook, |it| it.paused = paused);
+            }
+            Op::MoveWebhook(webhook, host) => {
+                self.change_webhook(webhook, |it| it.url = format!("https://{host}.example"));
+            }
+            Op::DeleteWebhook(webhook) => self.delete_webhook(webhook),
+            Op::NewWebhook => self.webhooks.push(self.rig.webhook()),
+            Op::ReplayWebhook(webhook, hours) => {
+                let (window, tail) = (self.last_hours(hours), self.rig.tail());
+                self.with_webhook(webhook, |engine, id| {
+                    engine.replay_webhook(workspace, id, window, now, tail).map(drop)
+                });
+            }
+            Op::ReplayDelivery(webhook, delivery) => {
+                let (Some(delivery), tail) = (pick(&self.deliveries, delivery).copied(), self.rig.tail())
+                else {
+                    return;
+                };
+                self.with_webhook(webhook, |engine, id| {
+                    engine.replay_delivery(workspace, id, delivery, now, tail).map(drop)
+                });
+            }
+            Op::Recover(webhook, hours) => {
+                let (window, tail) = (hours.map(|hours| self.last_hours(hours)), self.rig.tail());
+                self.with_webhook(webhook, |engine, id| {
+                    engine.recover(workspace, id, window, now, tail).map(drop)
+                });
+            }
             Op::Prune(most) => {
+                self.pruned_at = self.pruned_at.max(now);
                 self.run(|engine| engine.prune(now, most));
             }
             Op::Grant(delta) => {
@@ -142,6 +200,44 @@ impl Run {
         }
     }
 
+    /// Does something to one of the webhooks, if there are any.
+    fn with_webhook(&mut self, index: usize, work: impl FnOnce(&mut Engine, WebhookId) -> Result<(), Fault>) {
+        if let Some(id) = pick(&self.webhooks, index).map(super::id) {
+            self.run(|engine| work(engine, id));
+        }
+    }
+
+    fn last_hours(&self, hours: u64) -> Window {
+        let now = self.rig.now;
+        Window { since: now - Duration::from_secs(hours * 3600), until: now }
+    }
+
+    fn publish(&mut self, count: usize) {
+        let publishing = self.rig.publishing(count);
+        let published = self.run(|engine| engine.publish(publishing));
+        let Some(Published::Fresh { events, .. }) = published else { return };
+        for event in events {
+            let deliveries = 1..=i64::from(event.deliveries);
+            let id = |offset| DeliveryId::new(event.id.key().plus(offset), event.id.tail());
+            self.deliveries.extend(deliveries.map(id));
+        }
+    }
+
+    fn change_webhook(&mut self, index: usize, change: impl FnOnce(&mut restante_core::endpoint::Webhook)) {
+        if !self.webhooks.is_empty() {
+            let place = index % self.webhooks.len();
+            self.rig.change_webhook(&mut self.webhooks[place], change);
+        }
+    }
+
+    fn delete_webhook(&mut self, index: usize) {
+        let (now, workspace) = (self.rig.now, self.rig.workspace);
+        let Some(raw) = pick(&self.webhooks, index).cloned() else { return };
+        if self.run(|engine| engine.delete(Kind::Webhook, workspace, raw.uuid, now)) == Some(true) {
+            self.webhooks.retain(|it| it.uuid != raw.uuid);
+        }
+    }
+
     fn release(&mut self, lease: usize) {
         let Some(parcel) = pick(&self.held, lease).cloned() else { return };
         let now = self.rig.now;
@@ -152,11 +248,13 @@ impl Run {
         }
     }
 
-    fn narrow(&mut self, destination: usize, leases: u32) {
-        let Some(raw) = pick(&self.destinations, destination) else { return };
-        let id = super::id(raw);
+    fn narrow(&mut self, endpoint: usize, leases: u32) {
+        let destinations = self.destinations.iter().map(|raw| EndpointId::Destination(super::id(raw)));
+        let webhooks = self.webhooks.iter().map(|raw| EndpointId::Webhook(super::id(raw)));
+        let ids: Vec<_> = destinations.chain(webhooks).collect();
+        let Some(id) = pick(&ids, endpoint) else { return };
         let mut entries = self.rig.engine.config.endpoints.values();
-        entries.find(|it| it.endpoint.id == id).unwrap().endpoint.set_leases_max(leases);
+        entries.find(|it| it.endpoint.id == *id).unwrap().endpoint.set_leases_max(leases);
     }
 
     fn pause(&mut self, destination: usize, paused: bool) {
@@ -207,62 +305,14 @@ impl Run {
             assert!(!twice, "leased twice: {:?}", parcel.lease);
             let before = self.begun.insert(parcel.lease.delivery, parcel.lease.attempt).unwrap_or(0);
             assert_eq!(parcel.lease.attempt, before + 1, "{:?}", parcel.lease);
+            let settings = parcel.endpoint.settings();
+            let stopped =
+                settings.gone || (parcel.endpoint.feed == Feed::Events && settings.receiver.is_paused());
+            assert!(!stopped, "it began after its endpoint was stopped: {:?}", parcel.lease);
             if !self.deliveries.contains(&parcel.lease.delivery) {
                 self.deliveries.push(parcel.lease.delivery);
             }
             self.held.push(parcel);
-        }
-    }
-
-    fn check(&self) {
-        let engine = &self.rig.engine;
-        let rows = rows(&self.rig);
-        let sending: Vec<_> = rows.values().filter(|row| row.life.state == State::Sending).collect();
-        assert_eq!(engine.leased() as usize, sending.len(), "leases are counted");
-        let held: HashSet<i64> = self.held.iter().map(|it| it.lease.delivery.key().value()).collect();
-        for row in &sending {
-            assert!(held.contains(&row.key), "a lease that nobody holds");
-            assert_eq!(engine.born.contains(&row.key), !row.claimed);
-        }
-        for row in rows.values() {
-            let life = &row.life;
-            assert!(life.attempts_used <= life.attempts_made && life.attempts_used <= 3, "{life:?}");
-            assert_eq!(recorded(&self.rig, row), (1..=life.attempts_made).collect::<Vec<_>>(), "{row:?}");
-        }
-        let sum: i64 = engine
-            .conn
-            .query_row("SELECT coalesce(sum(delta), 0) FROM ledger", [], |row| row.get(0))
-            .unwrap();
-        let balance = engine.config.workspaces.values().next().unwrap().balance;
-        assert_eq!(balance.unwrap_or(0), sum);
-        assert!(sum >= 0);
-        self.check_agenda(&rows);
-        history::check(engine);
-    }
-
-    fn check_agenda(&self, rows: &BTreeMap<i64, DeliveryRow>) {
-        let engine = &self.rig.engine;
-        for (endpoint, entry) in &engine.config.endpoints {
-            let of_it = || rows.values().filter(|row| row.endpoint == *endpoint);
-            let leased = of_it().filter(|row| row.life.state == State::Sending).count();
-            assert_eq!(entry.leased as usize, leased);
-            let pending = of_it().filter(|row| row.life.state == State::Pending);
-            let Some(due) = pending.map(|row| row.life.due_at.millis()).min() else { continue };
-            assert!(entry.next_due <= due, "a due time in memory is never too late");
-            if entry.gone.is_some() {
-                assert!(engine.unswept.contains(endpoint), "somebody must end it");
-                continue;
-            }
-            let listed = entry.listed_at.is_some_and(|at| engine.agenda.contains(&(at, *endpoint)));
-            match engine.room(*endpoint) {
-                Room::Free(_) => {
-                    // A lane that was just widened is found by the next claim.
-                    assert!(listed || engine.crowded.contains(endpoint), "due work is forgotten");
-                }
-                Room::Squeezed => assert!(listed),
-                Room::Full => assert!(listed || engine.crowded.contains(endpoint)),
-                Room::Closed => {}
-            }
         }
     }
 
@@ -278,15 +328,19 @@ impl Run {
             let claimed = self.rig.run(|engine| engine.claim(now, 1000));
             match claimed.next_due {
                 _ if claimed.count > 0 => {}
+                _ if self.rig.engine.should_wake() => {}
                 Some(due) => self.rig.now = due.max(now + Duration::from_millis(1)),
                 None => break,
             }
         }
         self.check();
+        for (_, job) in self.jobs() {
+            assert!(job.state.is_over(), "it was never ended: {job:?}");
+        }
         let engine = &self.rig.engine;
         for row in rows(&self.rig).values().filter(|row| !row.life.state.is_final()) {
             let entry = &engine.config.endpoints[&row.endpoint];
-            let held_back = entry.gone.is_some() || entry.settings.destination.paused;
+            let held_back = entry.gone.is_some() || entry.settings.receiver.is_paused();
             assert!(held_back, "it was never sent: {row:?}");
         }
     }

@@ -1,21 +1,26 @@
 //! Memory is what the tables say, whatever failed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use restante_core::Outcome;
+use restante_core::health::Limits;
 use restante_core::id::ReplayId;
+use restante_core::idempotency::{Fingerprint, IdempotencyKey};
 
 use super::{Memory, Rig};
-use crate::record::{BulkRetryJob, BulkRetryState, Kind};
+use crate::record::{BulkRetryJob, BulkRetryState, Kind, Raw};
 use crate::sqlite::Fault;
 use crate::sqlite::engine::Engine;
-use crate::{BulkRetry, Grant};
+use crate::{BulkRetry, Grant, KeyClaim, Policy, Publishing, Window};
 
 type Job = Box<dyn FnOnce(&mut Engine) -> Result<(), Fault>>;
 
 /// A rig in the middle of things: something leased, due, waiting, failed and delivered, credits counted.
 fn busy() -> (Rig, Vec<Job>) {
-    let mut rig = Rig::new();
+    let zero = Duration::ZERO;
+    let health = Limits { degraded_failures: 3, degraded_after: zero, paused_after: zero };
+    let mut rig = Rig::with(Policy { health, ..Policy::default() });
     let source = rig.source("token");
     let mut destination = rig.destination(&source);
     let (now, workspace) = (rig.now, rig.workspace);
@@ -27,6 +32,7 @@ fn busy() -> (Rig, Vec<Job>) {
     rig.run(|engine| engine.claim(now, 10));
     rig.settle(&fails, Outcome::of_status(500, None));
     let claimed = rig.tray.take().remove(0);
+    let outbound = outbound(&mut rig);
     let bulk = BulkRetry { since: now, until: now, state: "delivered".into() };
     let job = BulkRetryJob {
         bulk,
@@ -39,17 +45,17 @@ fn busy() -> (Rig, Vec<Job>) {
     let job = serde_json::to_string(&job).unwrap();
     let bulk: ReplayId = super::id(&rig.create(Kind::BulkRetry, Some(destination.uuid), None, None, job));
 
-    let later = rig.now + std::time::Duration::from_secs(3600);
-    let expired = rig.now + std::time::Duration::from_secs(24 * 3600);
+    let later = rig.now + Duration::from_secs(3600);
+    let expired = rig.now + Duration::from_secs(24 * 3600);
     let (incoming, tail) = (rig.incoming("token", b"another"), rig.tail());
     let settled = rig.finished(&leased, Outcome::of_status(200, None));
     let lost = rig.finished(&claimed, Outcome::Lost);
-    let (request, delivery) = (delivered.request, delivered.lease.delivery);
+    let (request, delivery) = (delivered.request(), delivered.lease.delivery);
     let pending = fails.lease.delivery;
     destination.body = destination.body.replace("a.example", "b.example");
     let mut paused = destination.clone();
     paused.body = paused.body.replace("\"paused\":false", "\"paused\":true");
-    let jobs: Vec<Job> = vec![
+    let inbound: Vec<Job> = vec![
         Box::new(|engine| engine.accept(incoming).map(drop)),
         Box::new(move |engine| engine.claim(later, 100).map(drop)),
         Box::new(move |engine| engine.settle(&settled).map(drop)),
@@ -60,7 +66,7 @@ fn busy() -> (Rig, Vec<Job>) {
         Box::new(move |engine| engine.retry(workspace, delivery, now).map(drop)),
         Box::new(move |engine| engine.replay(workspace, request, now, tail).map(drop)),
         Box::new(move |engine| engine.advance_bulk_retry(bulk, now, 10).map(drop)),
-        Box::new(move |engine| engine.erase(workspace, claimed.request, now).map(drop)),
+        Box::new(move |engine| engine.erase(workspace, claimed.request(), now).map(drop)),
         Box::new(move |engine| engine.update(Kind::Destination, &destination, now).map(drop)),
         Box::new(move |engine| engine.update(Kind::Destination, &paused, now).map(drop)),
         Box::new(move |engine| {
@@ -71,7 +77,86 @@ fn busy() -> (Rig, Vec<Job>) {
         Box::new(move |engine| engine.grant(workspace, Grant::Unlimited, String::new(), now).map(drop)),
         Box::new(move |engine| engine.prune(expired, 100).map(drop)),
     ];
-    (rig, jobs)
+    // In memory a due time may be too early: a reload knows better.
+    rig.engine.roll_back().unwrap();
+    (rig, inbound.into_iter().chain(outbound).collect())
+}
+
+/// Two webhooks in the middle of things, the second of them paused. The first has failed twice: the next failure
+/// pauses it. A replay is under way, with one attempt in flight and one to come; another one waits for it.
+fn outbound(rig: &mut Rig) -> Vec<Job> {
+    let (first, mut second) = (rig.webhook(), rig.webhook());
+    rig.change_webhook(&mut second, |it| it.paused = true);
+    assert_eq!(rig.tray.take_withdrawals().len(), 1);
+    rig.publish(5);
+    let [delivered, fails, waits, leased, lost] = rig.tray.take().try_into().expect("the second is paused");
+    rig.settle(&delivered, Outcome::of_status(200, None));
+    for parcel in [&fails, &waits] {
+        rig.settle(parcel, Outcome::of_status(500, None));
+    }
+    rig.settle(&lost, Outcome::Lost);
+    let (now, workspace, webhook) = (rig.now, rig.workspace, super::id(&first));
+    let window = Window { since: now, until: now };
+    for _ in 0..2 {
+        let tail = rig.tail();
+        rig.run(|engine| engine.replay_webhook(workspace, webhook, window, now, tail));
+    }
+    for _ in 0..2 {
+        rig.run(|engine| engine.claim(now, 1));
+    }
+    let [again, replayed] = rig.tray.take().try_into().expect("what was lost is due, then the replay begins");
+    assert_eq!(replayed.lease.delivery, fails.lease.delivery);
+
+    let later = now + Duration::from_secs(3600);
+    let claim = KeyClaim {
+        key: IdempotencyKey::parse(b"key").unwrap(),
+        fingerprint: Fingerprint::builder("events.publish").finish(),
+    };
+    let (publishing, keyed) = (rig.publishing(3), Publishing { claim: Some(claim), ..rig.publishing(1) });
+    let settles = [
+        rig.finished(&leased, Outcome::of_status(200, None)),
+        rig.finished(&leased, Outcome::of_status(500, None)),
+        rig.finished(&replayed, Outcome::of_status(200, None)),
+        rig.finished(&replayed, Outcome::of_status(500, None)),
+        rig.finished(&again, Outcome::of_status(200, None)),
+    ];
+    let changed = |raw: &Raw, from: &str, to: &str| {
+        assert!(raw.body.contains(from), "{from}");
+        Raw { body: raw.body.replace(from, to), ..raw.clone() }
+    };
+    let updates = [
+        changed(&first, "\"paused\":false", "\"paused\":true"),
+        changed(&first, "hooks.example", "new.example"),
+        changed(&first, "[\"*\"]", "[\"invoice.*\"]"),
+        changed(&second, "\"paused\":true", "\"paused\":false"),
+    ];
+    let (tails, leases) = ([rig.tail(), rig.tail(), rig.tail()], [leased.lease, replayed.lease]);
+    let other = super::id(&second);
+    let mut jobs: Vec<Job> = vec![
+        Box::new(|engine| engine.publish(publishing).map(drop)),
+        Box::new(|engine| engine.publish(keyed).map(drop)),
+        Box::new(move |engine| engine.claim(later, 100).map(drop)),
+        Box::new(move |engine| engine.release(&leases, now)),
+        Box::new(move |engine| engine.replay_webhook(workspace, webhook, window, now, tails[0]).map(drop)),
+        Box::new(move |engine| {
+            engine.replay_delivery(workspace, webhook, delivered.lease.delivery, now, tails[1]).map(drop)
+        }),
+        Box::new(move |engine| engine.recover(workspace, other, None, now, tails[2]).map(drop)),
+        Box::new(move |engine| engine.clear_run(workspace, webhook).map(drop)),
+        Box::new(move |engine| engine.delete(Kind::Webhook, workspace, first.uuid, now).map(drop)),
+        Box::new(move |engine| engine.prune(now + Duration::from_secs(4 * 24 * 3600), 100).map(drop)),
+        Box::new(move |engine| engine.prune(now + Duration::from_secs(40 * 24 * 3600), 100).map(drop)),
+    ];
+    for parcel in [fails, waits] {
+        jobs.push(Box::new(move |engine| engine.cancel(workspace, parcel.lease.delivery, now).map(drop)));
+    }
+    for finished in settles {
+        jobs.push(Box::new(move |engine| engine.settle(&finished).map(drop)));
+    }
+    for raw in updates {
+        jobs.push(Box::new(move |engine| engine.update(Kind::Webhook, &raw, now).map(drop)));
+    }
+    jobs
 }
 
 fn paused_uuid(parcel: &crate::Parcel) -> u128 {
@@ -109,7 +194,7 @@ fn a_job_that_fails_alone_leaves_the_others_effects() {
             engine.roll_back_to_savepoint(before)?;
             engine.accept(last)
         });
-        let bodies: Vec<_> = rig.tray.take().iter().map(|it| it.content.received.body.clone()).collect();
+        let bodies: Vec<_> = rig.tray.take().iter().map(|it| it.content.message.body().clone()).collect();
         assert_eq!(bodies, ["first", "last"], "job {index}");
         assert!(rig.tray.take_withdrawals().is_empty(), "job {index}");
         assert_eq!(Memory::of(&rig.engine), Memory::of(&rig.fresh()), "job {index}");
@@ -148,12 +233,9 @@ fn settings_are_published_with_the_commit_that_changed_them() {
         Err(Fault::Io("planted".into()))
     });
     assert!(failed.is_err());
-    assert_eq!(endpoint.settings().destination.url, "https://a.example/hook");
+    assert_eq!(endpoint.settings().receiver.url(), "https://a.example/hook");
     rig.change_destination(&mut destination, |it| it.url = "https://c.example".into());
-    assert_eq!(
-        (endpoint.settings().destination.url.as_str(), endpoint.settings().version),
-        ("https://c.example", 2)
-    );
+    assert_eq!((endpoint.settings().receiver.url(), endpoint.settings().version), ("https://c.example", 2));
 }
 
 #[test]

@@ -9,14 +9,14 @@ use super::{Rig, count};
 use crate::conformance::Tray;
 use crate::sqlite::writer::Task;
 use crate::sqlite::{DATABASE_FILE, Fault, Sqlite};
-use crate::{Accepted, Error, Store};
+use crate::{Accepted, Error, Policy, Store};
 
 /// A store on the files of a rig with one source and one destination, and the rig, to make requests.
 fn store() -> (Sqlite, Rig) {
     let mut rig = Rig::new();
     let source = rig.source("token");
     rig.destination(&source);
-    (Sqlite::open(rig.directory.path()).unwrap(), rig)
+    (Sqlite::open(rig.directory.path(), Policy::default()).unwrap(), rig)
 }
 
 #[tokio::test]

@@ -2,19 +2,17 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::body::parse;
-
-fn told(error: &ApiError) -> Value {
-    serde_json::to_value(error.body("r")).unwrap()["error"].clone()
-}
+use crate::api::endpoints::bench::{Bench, told};
 
 fn create(rules: &Rules, body: &Value) -> Result<Destination, Value> {
     let input: Result<DestinationInput, _> = parse(body.to_string().as_bytes());
-    input.and_then(|input| input.create(rules)).map_err(|error| told(&error))
+    input.and_then(|input| input.create(Bench::new(rules.clone()).judge())).map_err(|error| told(&error))
 }
 
 fn update(destination: &mut Destination, body: &Value) -> Result<(), Value> {
     let input: Result<DestinationInput, _> = parse(body.to_string().as_bytes());
-    input.and_then(|input| input.update(destination, &Rules::default())).map_err(|error| told(&error))
+    let bench = Bench::new(Rules::default());
+    input.and_then(|input| input.update(destination, bench.judge())).map_err(|error| told(&error))
 }
 
 /// A valid body with `more` in it.
@@ -65,6 +63,7 @@ fn what_is_not_valid_is_refused_by_name() {
         (with(json!({"headers": {"X-A": "a\nb"}})), "headers.X-A"),
         (with(json!({"headers": {"X-A": null}})), "headers.X-A"),
         (with(json!({"headers": {"X-A": "1", "x-a": "2"}})), "headers.x-a"),
+        (with(json!({"headers": {"X-A": "x".repeat(4097)}})), "headers.X-A"),
         (with(json!({"max_in_flight": 0})), "max_in_flight"),
         (with(json!({"max_in_flight": 1001})), "max_in_flight"),
         (with(json!({"rate_per_second": 0.09})), "rate_per_second"),
@@ -157,10 +156,10 @@ fn absent_stays_and_null_goes_back_to_the_default() {
 fn headers_are_replaced_and_null_keeps_a_value() {
     let mut destination =
         create(&Rules::default(), &with(json!({"headers": {"X-A": "1", "X-B": "2"}}))).unwrap();
-    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-
     update(&mut destination, &json!({"headers": {"x-a": null, "X-C": "3"}})).unwrap();
-    assert_eq!(destination.headers, [pair("X-C", "3"), pair("x-a", "1")]);
+    let opened = Bench::new(Rules::default()).opened(&destination.headers);
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(opened, [pair("X-C", "3"), pair("x-a", "1")]);
 
     let error = update(&mut destination.clone(), &json!({"headers": {"X-B": null}})).unwrap_err();
     assert_eq!(error["param"], "headers.X-B");

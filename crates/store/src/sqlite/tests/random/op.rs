@@ -22,6 +22,19 @@ pub(super) enum Op {
     Narrow(usize, u32),
     DeleteDestination(usize),
     NewDestination(usize),
+    /// So many events.
+    Publish(usize),
+    PauseWebhook(usize, bool),
+    /// To another host.
+    MoveWebhook(usize, usize),
+    DeleteWebhook(usize),
+    NewWebhook,
+    /// What failed in the last hours.
+    ReplayWebhook(usize, u64),
+    /// Of the webhook and the delivery with these indexes.
+    ReplayDelivery(usize, usize),
+    /// What was accepted in the last hours; `None`: what was skipped since the last pause.
+    Recover(usize, Option<u64>),
     Prune(usize),
     Grant(i64),
     Attach(bool),
@@ -69,10 +82,19 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         1 => index.clone().prop_map(Op::Replay),
         1 => index.clone().prop_map(Op::Erase),
         2 => (0usize..6, any::<bool>()).prop_map(|(destination, paused)| Op::Pause(destination, paused)),
-        2 => (0usize..6, 1u32..5).prop_map(|(destination, leases)| Op::Narrow(destination, leases)),
+        3 => (0usize..9, 1u32..5).prop_map(|(endpoint, leases)| Op::Narrow(endpoint, leases)),
         1 => (0usize..6).prop_map(Op::DeleteDestination),
         1 => (0usize..2).prop_map(Op::NewDestination),
-        1 => (1usize..20).prop_map(Op::Prune),
+        8 => (1usize..4).prop_map(Op::Publish),
+        3 => (0usize..3, any::<bool>()).prop_map(|(webhook, paused)| Op::PauseWebhook(webhook, paused)),
+        1 => (0usize..3, 0usize..3).prop_map(|(webhook, host)| Op::MoveWebhook(webhook, host)),
+        1 => (0usize..3).prop_map(Op::DeleteWebhook),
+        1 => Just(Op::NewWebhook),
+        3 => (0usize..3, 0u64..100).prop_map(|(webhook, hours)| Op::ReplayWebhook(webhook, hours)),
+        3 => (0usize..3, index.clone()).prop_map(|(webhook, delivery)| Op::ReplayDelivery(webhook, delivery)),
+        3 => (0usize..3, proptest::option::of(0u64..100))
+            .prop_map(|(webhook, hours)| Op::Recover(webhook, hours)),
+        2 => (1usize..20).prop_map(Op::Prune),
         1 => (-5i64..20).prop_map(Op::Grant),
         1 => any::<bool>().prop_map(Op::Attach),
         1 => Just(Op::Crash),
@@ -89,6 +111,10 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         index.prop_map(Op::Erase),
         (0usize..6).prop_map(Op::DeleteDestination),
         (1usize..20).prop_map(Op::Prune),
+        Just(Op::Publish(2)),
+        (0usize..3).prop_map(Op::DeleteWebhook),
+        (0usize..3).prop_map(|webhook| Op::ReplayWebhook(webhook, 48)),
+        (0usize..3).prop_map(|webhook| Op::Recover(webhook, None)),
         Just(Op::Grant(3)),
     ];
     prop_oneof![12 => simple, 1 => inner.prop_map(|op| Op::Fails(Box::new(op)))]

@@ -1,0 +1,41 @@
+//! Published clients of others, unmodified, against the real binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hyper::Method;
+use serde_json::json;
+
+use crate::process::{Process, data_directory};
+
+#[tokio::test]
+async fn the_published_bird_client_works_unmodified_and_its_deliveries_verify() {
+    let data = data_directory();
+    let server = Process::start(data.path()).await;
+    // A key that may do just this.
+    let scopes = ["webhooks:read", "webhooks:write", "events:publish"];
+    let key = server.call(Method::POST, "/v1/keys", json!({"name": "clients", "scopes": scopes})).await;
+
+    let output = Command::new(tool("clients/bin/python"))
+        .arg(root().join("tests/clients/bird_webhooks.py"))
+        .arg(format!("http://{}", server.address))
+        .arg(key["token"].as_str().unwrap())
+        .arg(tool("clients-node"))
+        .output()
+        .unwrap();
+
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{shown}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(shown.ends_with("ok verify_with_node\n"), "it did not get to the end:\n{shown}");
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+/// What `./test` installs for this.
+fn tool(name: &str) -> PathBuf {
+    let path = root().join("target/tools").join(name);
+    assert!(path.exists(), "{} is missing\nhint: run ./test, which installs it", path.display());
+    path
+}
