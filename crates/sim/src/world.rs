@@ -34,6 +34,8 @@ use node::Node;
 /// A world that is still busy so long after its faults ended will never be quiet: longest schedule, longest
 /// `Retry-After`, and room for clocks that were set back.
 const QUIET_AFTER_MS: u64 = 6 * 24 * 3_600_000;
+/// A world in which more happens than this goes round in circles.
+const EVENTS_MAX: u64 = 100_000;
 
 /// Something that happens. `life` is that of the node it belongs to: what belongs to a dead node is void.
 enum Event {
@@ -162,7 +164,7 @@ impl World {
         while let Some((at, event)) = self.timeline.pop() {
             self.clocks.now = at;
             self.tally.events += 1;
-            if at > end {
+            if at > end || self.tally.events > EVENTS_MAX {
                 self.story.broken.push("the world does not become quiet".into());
                 break;
             }
