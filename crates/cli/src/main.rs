@@ -2,6 +2,7 @@
 
 mod args;
 mod log;
+mod opened;
 mod output;
 mod serve;
 mod tour;

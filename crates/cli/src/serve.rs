@@ -10,7 +10,6 @@ use restante_server::clock::{Clock, SystemClock};
 use restante_server::config::{Config, Fault};
 use restante_server::threads::Threads;
 use restante_store::Store;
-use restante_store::sqlite::{self, Sqlite};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
@@ -19,10 +18,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Serve;
 use crate::log::{self, JsonLines, LogThread};
+use crate::opened::Opened;
 use crate::output::{self, hinted};
 
 /// Exit code of a wrong command line or setting.
-const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// Exit code when somebody else is in the way.
 const CONFLICT: u8 = 5;
 /// The settings file that is read if it is there.
@@ -32,12 +32,13 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<()> {
     let config = settings(args)?;
     let _log = start_log(&config)?;
     raise_file_limit();
-    let store = Arc::new(open_store(&config)?);
-    let threads = Threads::start(config.threads).context("cannot start the runtime threads")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(&config, Arc::clone(&store) as _, &threads, args.dev));
+    // What a database of its own goes on with in the background is done by this thread.
+    let opened = runtime.block_on(Opened::open(&config))?;
+    let threads = Threads::start(config.threads).context("cannot start the runtime threads")?;
+    let served = runtime.block_on(serve(&config, opened.store(), &threads, args.dev));
     drop(threads);
-    store.close();
+    runtime.block_on(opened.close());
     served
 }
 
@@ -56,7 +57,7 @@ async fn serve(config: &Config, store: Arc<dyn Store>, threads: &Threads, dev: b
     Ok(())
 }
 
-fn settings(args: &Serve) -> anyhow::Result<Config> {
+pub(crate) fn settings(args: &Serve) -> anyhow::Result<Config> {
     let path = args.config.as_deref().unwrap_or(Path::new(CONFIG_FILE));
     let file = match std::fs::read_to_string(path) {
         Ok(text) => Some(text),
@@ -105,25 +106,9 @@ fn environment() -> anyhow::Result<Vec<(String, String)>> {
     Ok(variables)
 }
 
-fn open_store(config: &Config) -> anyhow::Result<Sqlite> {
-    Sqlite::open(&config.data, config.policy()).map_err(|fault| {
-        let what = format!("cannot open the data directory {}: {fault}", config.data.display());
-        match fault {
-            sqlite::Fault::InUse(_) => {
-                hinted(what, "stop the other process, or name another directory with --data", CONFLICT)
-            }
-            sqlite::Fault::Damaged(_) => {
-                hinted(what, "start the version that wrote it, or restore a backup", 1)
-            }
-            sqlite::Fault::Sqlite(_) | sqlite::Fault::Io(_) => {
-                hinted(what, "the directory must be writable and its disk not full; --data names another", 1)
-            }
-        }
-    })
-}
-
 fn start_fault(fault: restante_server::StartFault) -> anyhow::Error {
     use restante_server::StartFault;
+    use restante_server::vault::KeyFault;
     match fault {
         StartFault::Listen { address, source } => hinted(
             format!("cannot listen on {address}: {source}"),
@@ -132,9 +117,14 @@ fn start_fault(fault: restante_server::StartFault) -> anyhow::Error {
         ),
         StartFault::Channel(fault) => hinted(fault, "RESTANTE_EXTRA_CA_FILE must name a PEM file", USAGE),
         StartFault::FirstKey(fault) => hinted(fault, "RESTANTE_ADMIN_KEY sets the first admin key", USAGE),
+        StartFault::SecretKey(fault @ KeyFault::Unset) => hinted(
+            fault,
+            "set RESTANTE_SECRET_KEY on every node to the same text, such as `openssl rand -hex 32` prints once",
+            USAGE,
+        ),
         StartFault::SecretKey(fault) => hinted(
             fault,
-            "the secrets in the data directory can be read only with the key they were sealed with",
+            "secrets can be read only with the key they were sealed with",
             USAGE,
         ),
         StartFault::Store(fault) => anyhow::Error::new(fault).context("the store does not answer"),
@@ -173,11 +163,12 @@ fn raise_file_limit() {
 fn greet(config: &Config, server: &Server, dev: bool) -> anyhow::Result<()> {
     let url = &server.public_url;
     let version = env!("CARGO_PKG_VERSION");
-    output::line(&format!(
-        "Restante {version} listens on http://{}, data in {}",
-        server.address,
-        config.data.display()
-    ))?;
+    let place = match &config.database_url {
+        // It may hold a password.
+        Some(_) => "the database of RESTANTE_DATABASE_URL".to_owned(),
+        None => config.data.display().to_string(),
+    };
+    output::line(&format!("Restante {version} listens on http://{}, data in {place}", server.address))?;
     if dev {
         output::line("Development: delivers to any address, in plain http too.")?;
     }

@@ -13,6 +13,11 @@ use std::str::FromStr;
 use crate::Timestamp;
 
 const COUNTER_BITS: u32 = 21;
+/// The upper bits of the counter that tell nodes apart where several make keys.
+const SLOT_BITS: u32 = 6;
+const SLOT_SHIFT: u32 = COUNTER_BITS - SLOT_BITS;
+/// So many nodes may make keys for one database at the same time.
+pub const SLOTS: u16 = 1 << SLOT_BITS;
 const TAIL_BITS: u32 = 53;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Most characters before the underscore.
@@ -120,6 +125,8 @@ impl Tail {
 #[derive(Debug)]
 pub struct KeyMaker {
     next: i64,
+    /// The part of every millisecond that is this maker's; `None`: all of it.
+    slot: Option<u16>,
 }
 
 impl KeyMaker {
@@ -130,14 +137,38 @@ impl KeyMaker {
                 Some(Key(last)) => last + 1,
                 None => 0,
             },
+            slot: None,
         }
     }
 
+    /// Hands out keys that no maker with another slot hands out. `slot` lies below [`SLOTS`].
+    pub const fn in_slot(slot: u16) -> Self {
+        Self { next: 0, slot: Some(slot % SLOTS) }
+    }
+
     /// The first of `count` consecutive keys: at `now`, or behind the last one when the clock stands or went back.
+    /// In a slot, `count` is at most what a millisecond of it holds, 32,768.
     pub fn take(&mut self, now: Timestamp, count: u32) -> Key {
-        let first = self.next.max(Key::first_at(now).0);
-        self.next = first + i64::from(count);
+        let count = i64::from(count);
+        let Some(slot) = self.slot else {
+            let first = self.next.max(Key::first_at(now).0);
+            self.next = first + count;
+            return Key(first);
+        };
+        let part = |millis: i64| (millis << COUNTER_BITS) | (i64::from(slot) << SLOT_SHIFT);
+        let mut first = self.next.max(part(now.millis()));
+        // A run that would leave its part of the millisecond moves to the next one.
+        if (first + count - 1) >> SLOT_SHIFT != part(first >> COUNTER_BITS) >> SLOT_SHIFT {
+            first = part((first >> COUNTER_BITS) + 1);
+        }
+        self.next = first + count;
         Key(first)
+    }
+
+    /// Makes all further keys those of `at` or later.
+    pub fn skip_to(&mut self, at: Timestamp) {
+        let offset = self.slot.map_or(0, |slot| i64::from(slot) << SLOT_SHIFT);
+        self.next = self.next.max(Key::first_at(at).0 | offset);
     }
 }
 
@@ -316,6 +347,36 @@ mod tests {
         ] {
             assert!(bad.parse::<RequestId>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn makers_with_different_slots_never_make_the_same_key() {
+        let at = |millis| Timestamp::from_millis(millis);
+        let mut keys = [0, 1, 63].map(|slot| (slot, KeyMaker::in_slot(slot)));
+        let mut seen = std::collections::BTreeSet::new();
+        for step in 0..200 {
+            // The clock stands, runs and goes back; runs fill the slot to its end.
+            let now = at([1000, 1000, 1001, 900][step % 4] + step as i64 / 50);
+            for (slot, maker) in &mut keys {
+                let count = [1, 1000, 32_768][step % 3];
+                let first = maker.take(now, count);
+                for key in [first, first.plus(i64::from(count) - 1)] {
+                    assert_eq!((key.value() >> SLOT_SHIFT) & 63, i64::from(*slot), "within its part");
+                }
+                assert!(seen.insert((*slot, first.value())));
+                assert!(seen.iter().filter(|(other, _)| other == slot).all(|(_, key)| *key <= first.value()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_of_a_millisecond_is_used_up_before_the_next_begins() {
+        let mut keys = KeyMaker::in_slot(5);
+        let now = Timestamp::from_millis(7);
+        let made = [keys.take(now, 32_767), keys.take(now, 1), keys.take(now, 1), keys.take(now, 32_768)];
+        assert_eq!(made.map(|key| key.at().millis()), [7, 7, 8, 9]);
+        keys.skip_to(Timestamp::from_millis(50));
+        assert_eq!(keys.take(now, 1).at().millis(), 50);
     }
 
     #[test]

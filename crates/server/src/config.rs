@@ -21,6 +21,7 @@ pub use settings::SETTINGS;
 pub struct Config {
     pub listen: SocketAddr,
     pub data: PathBuf,
+    pub database_url: Option<Secret>,
     pub public_url: Option<String>,
     pub admin_key: Option<String>,
     pub secret_key: Option<Secret>,
@@ -83,6 +84,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8420)),
             data: PathBuf::from("./restante-data"),
+            database_url: None,
             public_url: None,
             admin_key: None,
             secret_key: None,

@@ -164,6 +164,10 @@ impl Dispatcher {
     /// Gives back all that has not dialled. What is on the wire goes on.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
+        self.give_all_back();
+    }
+
+    fn give_all_back(&self) {
         for shard in &self.shards {
             let leases = shard.lanes().withdraw_all();
             shard.give_back(leases);
@@ -212,9 +216,15 @@ impl Dispatch for Dispatcher {
         }
     }
 
+    fn widen(&self, endpoint: EndpointId) {
+        let Some(seat) = self.seats().taken.get(&endpoint).copied() else { return };
+        self.shards[seat].widen(endpoint);
+    }
+
     fn withdraw(&self, what: Withdraw) {
         let endpoint = match what {
             Withdraw::Endpoint(endpoint) | Withdraw::Delivery { endpoint, .. } => endpoint,
+            Withdraw::All => return self.give_all_back(),
         };
         // Without a seat it never had a parcel.
         let Some(seat) = self.seats().taken.get(&endpoint).copied() else { return };

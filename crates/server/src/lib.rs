@@ -104,6 +104,8 @@ impl Server {
         let channel = ChannelConfig { rules: rules.clone(), extra_ca_file: config.extra_ca_file.clone() };
         let (stopping, stop) = watch::channel(false);
 
+        // First of all: an admin key that is made is shown only once, by a server that starts.
+        let vault = open_vault(config, store.as_ref(), clock.as_ref()).await?;
         let owner = config.owner_email.as_deref();
         let fresh_key =
             api::first_key(store.as_ref(), clock.as_ref(), config.admin_key.as_deref(), owner).await?;
@@ -111,7 +113,6 @@ impl Server {
         if orphans > 0 {
             tracing::warn!(count = orphans, "attempts that the last stop cut off are recorded as lost");
         }
-        let vault = open_vault(config, store.as_ref(), clock.as_ref()).await?;
         let dispatcher = Dispatcher::start(
             Arc::clone(&store),
             Arc::clone(&clock),
@@ -156,6 +157,7 @@ impl Server {
         let tasks = vec![
             first.spawn(Arc::clone(&dispatcher).claim()),
             first.spawn(upkeep::prune(Arc::clone(&store), Arc::clone(&clock))),
+            first.spawn(upkeep::take_over(Arc::clone(&store), Arc::clone(&clock))),
             first.spawn(upkeep::bulk_retries(Arc::clone(&store), clock)),
             first.spawn(upkeep::note_use_of_keys(state)),
             first.spawn(serve(door, listener, handles.to_vec())),
@@ -184,11 +186,18 @@ impl Server {
 
 /// The vault of this store. The store keeps a word sealed with its key, so that another key is noticed at the start.
 async fn open_vault(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Arc<Vault>, StartFault> {
-    let kept = store.secret_check(None).await?;
     let secret_key = config.secret_key.as_ref().map(vault::Secret::expose);
-    let vault = Vault::load(secret_key, &config.data, kept.as_ref(), clock)?;
+    if config.database_url.is_some() && secret_key.is_none() {
+        // Each node would make a file of its own, and none could open what another has sealed.
+        return Err(vault::KeyFault::Unset.into());
+    }
+    let load = |kept: Option<&_>| Vault::load(secret_key, &config.data, kept, clock);
+    let kept = store.secret_check(None).await?;
+    let mut vault = load(kept.as_ref())?;
     if kept.is_none() {
-        store.secret_check(Some(vault.check(clock))).await?;
+        // Another node may have been first, with another key.
+        let kept = store.secret_check(Some(vault.check(clock))).await?;
+        vault = load(kept.as_ref())?;
     }
     Ok(Arc::new(vault))
 }

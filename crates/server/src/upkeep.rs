@@ -20,6 +20,8 @@ const BULK_EVERY: Duration = Duration::from_millis(500);
 const BULK_MAX: usize = 200;
 /// How often it is written down when keys were used.
 const NOTE_USE_EVERY: Duration = Duration::from_secs(60);
+/// How often it is looked whether another node has died.
+const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 /// Bulk retries looked at in one round.
 const BULK_PAGE: usize = 100;
 
@@ -50,6 +52,20 @@ pub(crate) async fn bulk_retries(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
             Err(error) => {
                 tracing::warn!(error.message = %error, "bulk retries cannot go on yet");
                 tokio::time::sleep(BULK_EVERY).await;
+            }
+        }
+    }
+}
+
+/// Settles as lost what nodes that died left behind, for as long as the server runs.
+pub(crate) async fn take_over(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
+    loop {
+        tokio::time::sleep(TAKE_OVER_EVERY).await;
+        match store.take_over(clock.now()).await {
+            Ok(0) => {}
+            Ok(count) => tracing::warn!(count, "attempts of a node that is no more are recorded as lost"),
+            Err(error) => {
+                tracing::warn!(error.message = %error, "what other nodes left behind cannot be taken over yet");
             }
         }
     }

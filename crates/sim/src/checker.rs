@@ -61,7 +61,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn new(invariant: u8, what: impl Into<String>, words: &[&dyn fmt::Display]) -> Self {
+    pub(crate) fn new(invariant: u8, what: impl Into<String>, words: &[&dyn fmt::Display]) -> Self {
         Self { invariant, what: what.into(), words: words.iter().map(ToString::to_string).collect() }
     }
 }

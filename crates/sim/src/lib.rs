@@ -3,9 +3,12 @@
 //! One seed decides everything: who publishes what, how receivers behave, when clocks jump, when the node dies and
 //! in the middle of what. Time is virtual, there is one thread. The [`checker`] knows only what publishers and
 //! people were told, what receivers saw, and what the public reads show in the end.
+//!
+//! The embedded database's world is [`world`]; several nodes on a model of PostgreSQL are [`cluster`].
 
 pub mod cast;
 pub mod checker;
+pub mod cluster;
 pub mod in_force;
 pub mod independence;
 pub mod met;

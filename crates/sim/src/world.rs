@@ -3,6 +3,7 @@
 mod answers;
 mod attempts;
 mod commit;
+mod content;
 mod end;
 mod faults;
 mod intake;
@@ -28,6 +29,7 @@ use crate::story::{Origin, Reads, Story};
 use crate::timeline::{Clocks, Moment, Timeline};
 use crate::trace::Trace;
 use attempts::Turn;
+pub(crate) use content::some_content;
 use job::Job;
 use node::Node;
 

@@ -21,6 +21,8 @@ pub struct Endpoint {
     pub workspace: WorkspaceId,
     settings: RwLock<Arc<Settings>>,
     leases_max: AtomicU32,
+    slots: AtomicU32,
+    in_flight: AtomicU32,
 }
 
 /// Where an endpoint's messages come from.
@@ -52,6 +54,8 @@ impl Endpoint {
             workspace,
             settings: RwLock::new(Arc::new(settings)),
             leases_max: AtomicU32::new(LEASES_MAX_START),
+            slots: AtomicU32::new(u32::MAX),
+            in_flight: AtomicU32::new(0),
         }
     }
 
@@ -66,7 +70,26 @@ impl Endpoint {
 
     /// How many deliveries the lane wants leased at once, running ones included.
     pub fn leases_max(&self) -> u32 {
-        self.leases_max.load(Ordering::Relaxed)
+        if self.slots() == 0 { 0 } else { self.leases_max.load(Ordering::Relaxed) }
+    }
+
+    /// How many attempts may be in flight here, of those that may be over all nodes.
+    pub fn slots(&self) -> u32 {
+        self.slots.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_slots(&self, slots: u32) {
+        self.slots.store(slots, Ordering::Release);
+    }
+
+    /// Attempts in flight here.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// Set by the dispatcher whenever an attempt begins or ends.
+    pub fn set_in_flight(&self, attempts: u32) {
+        self.in_flight.store(attempts, Ordering::Release);
     }
 
     /// Set by the dispatcher as the lane learns what it can use.

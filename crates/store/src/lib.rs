@@ -4,10 +4,15 @@
 //! transaction keeps. Rules are not made here: the store reads rows, asks `restante-core` what becomes of them,
 //! and writes the answer.
 
+mod agenda;
+mod code;
+mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod endpoint;
 pub mod page;
+pub mod postgres;
+mod receipts;
 pub mod record;
 pub mod row;
 pub mod sqlite;
@@ -172,13 +177,20 @@ pub trait Dispatch: Send + Sync + 'static {
     /// Gives back what has not dialled yet. Runs before whoever asked for it is answered, so that no attempt
     /// starts after a cancel, a pause or a deletion was acknowledged.
     fn withdraw(&self, what: Withdraw);
+    /// An endpoint may have more attempts in flight than before.
+    fn widen(&self, _endpoint: EndpointId) {}
 }
 
 /// What is to be given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdraw {
-    Delivery { endpoint: EndpointId, delivery: DeliveryId },
+    Delivery {
+        endpoint: EndpointId,
+        delivery: DeliveryId,
+    },
     Endpoint(EndpointId),
+    /// Everything: the node's leases may be another's by now.
+    All,
 }
 
 /// What a claim found.
@@ -352,6 +364,11 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// Nothing was recorded: call again with the same attempts until it works; a repeated settle changes nothing.
     async fn settle(&self, finished: Vec<Finished>) -> Result<Vec<Settled>, Error>;
+
+    /// Whether attempts may start now: the leases of this node surely hold for as long as an attempt takes.
+    fn may_dial(&self) -> bool {
+        true
+    }
 
     /// Takes back claims that never dialled; their attempts are as if they had not been.
     async fn release(&self, leases: Vec<Lease>, now: Timestamp) -> Result<(), Error>;

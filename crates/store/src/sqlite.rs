@@ -14,7 +14,7 @@ pub mod engine;
 mod health;
 mod history;
 mod jobs;
-mod migrate;
+pub(crate) mod migrate;
 mod prune;
 mod publish;
 mod read;
@@ -43,7 +43,7 @@ use engine::Engine;
 use writer::{Answer, Shared, Task};
 
 /// The database's file in the data directory.
-const DATABASE_FILE: &str = "restante.db";
+pub(crate) const DATABASE_FILE: &str = "restante.db";
 /// Whoever holds a lock on this file owns the data directory.
 const LOCK_FILE: &str = "restante.lock";
 
@@ -104,12 +104,7 @@ impl Sqlite {
     pub fn open(directory: &Path, policy: Policy) -> Result<Self, Fault> {
         let io = |error: std::io::Error| Fault::Io(format!("{}: {error}", directory.display()));
         make_private_directory(directory).map_err(io)?;
-        let lock = File::create(directory.join(LOCK_FILE)).map_err(io)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Fault::InUse(directory.display().to_string())),
-            Err(TryLockError::Error(error)) => return Err(io(error)),
-        }
+        let lock = own(directory)?;
         let database = directory.join(DATABASE_FILE);
         let engine = Engine::open(&database, policy)?;
         engine.conn.wal_hook(Some(|_, pages| {
@@ -215,6 +210,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Takes hold of a data directory for as long as the file is open.
+pub(crate) fn own(directory: &Path) -> Result<File, Fault> {
+    let io = |error: std::io::Error| Fault::Io(format!("{}: {error}", directory.display()));
+    let lock = File::create(directory.join(LOCK_FILE)).map_err(io)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Fault::InUse(directory.display().to_string())),
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
 fn make_private_directory(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
@@ -225,7 +231,7 @@ fn make_private_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)
 }
 
-fn meta(conn: &Connection, name: &str) -> Result<Option<i64>, Fault> {
+pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<i64>, Fault> {
     let value = conn
         .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
         .query_row([name], |row| row.get(0))

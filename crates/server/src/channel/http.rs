@@ -30,7 +30,7 @@ mod tls;
 
 pub use headers::forwardable;
 pub use retry_after::retry_after;
-pub use tls::SetupFault;
+pub use tls::{SetupFault, client_config};
 
 /// Largest response head that is read, in bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -90,7 +90,7 @@ impl HttpChannel {
     /// As for [`new`](Self::new).
     pub fn with_resolver(config: &ChannelConfig, resolver: Arc<dyn Resolve>) -> Result<Self, SetupFault> {
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls::client_config(config.extra_ca_file.as_deref())?)
+            .with_tls_config(client_config(config.extra_ca_file.as_deref())?)
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(Dialer::new(config.rules.clone(), resolver));

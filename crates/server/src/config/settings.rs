@@ -28,6 +28,17 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, text| keep(&mut config.data, PathBuf::from(text)),
     },
     Setting {
+        name: "database_url",
+        help: "A PostgreSQL that holds everything instead of the data directory, shared by any number of nodes: `postgres://user:password@host:port/database`. Several hosts stand with commas between; the one that takes writes is used. `?sslmode=require` insists on TLS.",
+        default: "none: the embedded database in the data directory",
+        set: |config, text| {
+            if !(text.starts_with("postgres://") || text.starts_with("postgresql://")) {
+                return Err("must begin with postgres://".into());
+            }
+            keep(&mut config.database_url, Some(Secret::new(text)))
+        },
+    },
+    Setting {
         name: "public_url",
         help: "The address under which the world reaches this server; the start of every source's URL.",
         default: "http:// and the listening address",
@@ -52,7 +63,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "secret_key",
-        help: "What secrets are encrypted with in the database: at least 16 visible ASCII characters, best those that `openssl rand -hex 32` prints. Every node has the same; without it the secrets are lost.",
+        help: "What secrets are encrypted with in the database: at least 16 visible ASCII characters, best those that `openssl rand -hex 32` prints. Without it the secrets are lost. With `database_url` it must be set, to the same on every node.",
         default: "the content of `secret.key` in the data directory, made at the first start",
         set: |config, text| {
             master(text).map_err(|fault| fault.to_string())?;

@@ -124,7 +124,8 @@ impl Lanes {
             self.expired.extend(lane.queue.pop_front().map(|(parcel, _)| parcel.lease));
         }
         lane.limit.set_max(lane.endpoint.settings().receiver.max_in_flight());
-        if lane.queue.is_empty() || lane.in_flight >= lane.limit.get().min(1 + free / LANE_SHARE) {
+        let limit = lane.limit.get().min(lane.endpoint.slots());
+        if lane.queue.is_empty() || lane.in_flight >= limit.min(1 + free / LANE_SHARE) {
             return None;
         }
         if let Err(at) = lane.take_rate(now) {
@@ -133,7 +134,7 @@ impl Lanes {
             return None;
         }
         let (parcel, _) = lane.queue.pop_front()?;
-        lane.in_flight += 1;
+        lane.set_in_flight(lane.in_flight + 1);
         self.in_flight += 1;
         self.widened |= lane.rate.is_some() && lane.announce();
         self.undialled.insert(parcel.lease, id);
@@ -151,7 +152,7 @@ impl Lanes {
     pub fn finish(&mut self, id: EndpointId, outcome: &Outcome) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Some(lane) = self.lanes.get_mut(&id) else { return };
-        lane.in_flight = lane.in_flight.saturating_sub(1);
+        lane.set_in_flight(lane.in_flight.saturating_sub(1));
         lane.learn(outcome);
         self.settle_lane(id);
     }
@@ -167,7 +168,7 @@ impl Lanes {
     pub fn abandon(&mut self, id: EndpointId) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Some(lane) = self.lanes.get_mut(&id) else { return };
-        lane.in_flight = lane.in_flight.saturating_sub(1);
+        lane.set_in_flight(lane.in_flight.saturating_sub(1));
         self.settle_lane(id);
     }
 
@@ -176,6 +177,7 @@ impl Lanes {
         let (id, only) = match what {
             Withdraw::Endpoint(endpoint) => (endpoint, None),
             Withdraw::Delivery { endpoint, delivery } => (endpoint, Some(delivery)),
+            Withdraw::All => return self.withdraw_all(),
         };
         let mut withdrawn = Vec::new();
         self.undialled.retain(|lease, endpoint| {
@@ -195,6 +197,11 @@ impl Lanes {
         });
         self.settle_lane(id);
         withdrawn
+    }
+
+    /// Looks at a lane again that may have more in flight than before.
+    pub fn widen(&mut self, id: EndpointId) {
+        self.make_ready(id);
     }
 
     /// Takes out all that has not dialled.
@@ -290,6 +297,11 @@ impl Lane {
         };
         lane.announce();
         lane
+    }
+
+    fn set_in_flight(&mut self, attempts: u32) {
+        self.in_flight = attempts;
+        self.endpoint.set_in_flight(attempts);
     }
 
     /// Begins at the lane's rate, or says when.

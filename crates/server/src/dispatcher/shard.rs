@@ -62,6 +62,14 @@ impl Shard {
         self.begin_all(lanes, now, monotonic);
     }
 
+    /// A lane may have more in flight than before.
+    pub(super) fn widen(self: &Arc<Self>, endpoint: EndpointId) {
+        let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+        let mut lanes = self.lanes();
+        lanes.widen(endpoint);
+        self.begin_all(lanes, now, monotonic);
+    }
+
     /// Starts a worker for each attempt that may begin now.
     fn begin_all(self: &Arc<Self>, mut lanes: MutexGuard<'_, Lanes>, now: Timestamp, monotonic: Duration) {
         let mut begun = Vec::new();
@@ -194,7 +202,8 @@ impl Turn<'_> {
         }
         let settings = parcel.endpoint.settings();
         let held_back = settings.gone || settings.receiver.holds_back().is_some();
-        if held_back || parcel.expires_at.is_some_and(|at| at <= clock.now()) {
+        if held_back || !self.shard.store.may_dial() || parcel.expires_at.is_some_and(|at| at <= clock.now())
+        {
             let lease = parcel.lease;
             self.parcel = None;
             self.shard.give_back(vec![lease]);

@@ -30,6 +30,8 @@ pub enum KeyFault {
         "the secret key must be at least {KEY_CHARS_MIN} visible ASCII characters without spaces; `openssl rand -hex 32` makes a good one"
     )]
     Unusable,
+    #[error("a database that nodes share needs RESTANTE_SECRET_KEY, the same on every node")]
+    Unset,
     #[error("others may use {} (mode {mode:04o}); run: chmod 600 {}", path.display(), path.display())]
     Permissions { path: PathBuf, mode: u32 },
     #[error("{} is damaged: it must hold {FILE_DIGITS} hexadecimal digits and nothing else; restore it from a backup", .0.display())]

@@ -40,7 +40,7 @@ impl World {
     }
 }
 
-fn draw_request(random: &mut Random, marker: usize) -> Received {
+pub(super) fn draw_request(random: &mut Random, marker: usize) -> Received {
     let marker = marker.to_string();
     let opaque = random.bytes(5).into_iter().map(|byte| byte | 0x80).collect::<Vec<u8>>();
     let mut lines: Vec<(&str, &[u8])> = vec![

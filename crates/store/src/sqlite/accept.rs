@@ -90,7 +90,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(), Fault> {
         let (key, tail) = (id.key(), id.tail());
-        let content = Arc::new(self.content_bytes.hold(content));
+        let content = Arc::new(self.agenda.content_bytes.hold(content));
         for (index, endpoint) in (1..).zip(endpoints.iter().copied()) {
             let birth = if self.skips(endpoint) {
                 Birth::Skipped
@@ -150,6 +150,7 @@ impl Engine {
         match new.birth {
             Birth::Leased => self.count_lease(DeliveryRow {
                 key: new.key.value(),
+                mark: new.key.value(),
                 message: new.message.value(),
                 endpoint: new.endpoint,
                 life,

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
 use super::accept::Times;
-use super::agenda::{Room, SQUEEZED_PAUSE_MS};
-use super::codec::{DELIVERY_COLUMNS, DeliveryRow, EVENT, REQUEST};
+use super::agenda::Room;
+use super::codec::{DELIVERY_COLUMNS, DeliveryRow, EVENT, REQUEST, read_delivery};
 use super::engine::Engine;
 use crate::{Changed, Claimed, Finished, Lease};
 
@@ -27,14 +27,10 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn claim(&mut self, now: Timestamp, most: usize) -> Result<Claimed, Fault> {
-        self.claimed_at = now.millis();
-        // The dispatcher may have widened their lanes since.
-        for endpoint in std::mem::take(&mut self.crowded) {
-            self.relist(endpoint);
-        }
+        self.agenda.begin_claim(&mut self.config, now);
         let mut count = 0;
         let mut looks = 0;
-        while let Some(&(due, endpoint)) = self.agenda.first() {
+        while let Some((due, endpoint)) = self.agenda.first() {
             // An endpoint whose due rows all ended without an attempt costs a look too.
             if due > now.millis() || count >= most || looks >= most {
                 break;
@@ -45,10 +41,7 @@ impl Engine {
         }
         count += self.advance_jobs(now, most.saturating_sub(count))?;
         self.sweep_pauses(now)?;
-        let squeezed = self.jobs.squeezed.then_some(now.millis() + SQUEEZED_PAUSE_MS);
-        let next_due = self.agenda.first().map(|(due, _)| *due).into_iter().chain(squeezed).min();
-        self.announced = next_due.unwrap_or(i64::MAX);
-        Ok(Claimed { count, next_due: next_due.map(Timestamp::from_millis) })
+        Ok(Claimed { count, next_due: self.agenda.announce(now, self.jobs.squeezed) })
     }
 
     fn claim_from(&mut self, endpoint: i64, now: Timestamp, most: usize) -> Result<usize, Fault> {
@@ -62,7 +55,7 @@ impl Engine {
             ))?;
             let mut rows = statement.query(params![endpoint, now.millis(), limit])?;
             while let Some(row) = rows.next()? {
-                due.push(DeliveryRow::read(row)?);
+                due.push(read_delivery(row)?);
             }
         }
         let mut begun = 0;
@@ -116,7 +109,7 @@ impl Engine {
         let lease = Lease { delivery: id, attempt: leased.attempts_made };
         let endpoint = row.endpoint;
         self.count_lease(DeliveryRow { life: leased, ..row });
-        let content = Arc::new(self.content_bytes.hold(message.content));
+        let content = Arc::new(self.agenda.content_bytes.hold(message.content));
         let received_at = Timestamp::from_millis(message.received_at);
         self.hand_over(endpoint, lease, message.id, &content, Times { received_at, claimed_at: start });
         Ok(())

@@ -12,13 +12,16 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashMap;
 
-use super::codec::{DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, ending_code, state_code};
-use super::config::Config;
+use super::codec::{
+    DELIVERY_BY_KEY, DELIVERY_COLUMNS, DeliveryRow, cause_code, ending_code, read_delivery, state_code,
+};
+use super::config::{self, Config};
 use super::history::{History, key_lead, watermark};
 use super::jobs::Jobs;
 use super::prune::{EventPass, Wipe};
 use super::{Fault, meta, migrate, set_meta};
-use crate::endpoint::{ContentBytes, Endpoint, Settings};
+use crate::agenda::Agenda;
+use crate::endpoint::{Endpoint, Settings};
 use crate::{Change, Changed, Dispatch, Parcel, Policy, Vitals, Withdraw};
 
 /// How many commits pass between two writes of the lease floor.
@@ -31,11 +34,7 @@ pub struct Engine {
     pub(super) config: Config,
     pub(super) keys: KeyMaker,
     pub(super) history: History,
-    pub(super) content_bytes: ContentBytes,
-    /// Endpoints that have something due and room for it: (due time, row).
-    pub(super) agenda: BTreeSet<(i64, i64)>,
-    /// Endpoints whose lanes are full although something is due.
-    pub(super) crowded: BTreeSet<i64>,
+    pub(super) agenda: Agenda,
     /// Deleted or paused endpoints that may still have pending rows that are over.
     pub(super) unswept: BTreeSet<i64>,
     /// Replays and recoveries that are not over.
@@ -50,10 +49,6 @@ pub struct Engine {
     pub(super) overflowed: bool,
     /// Whether somebody listens to changes.
     pub(super) watched: bool,
-    /// The due time the dispatcher was last told.
-    pub(super) announced: i64,
-    /// When the dispatcher last asked for work.
-    pub(super) claimed_at: i64,
     /// Keys of deliveries leased at birth and not settled yet.
     ///
     /// The lowest is written now and then: after a crash the orphans lie from there on, and no index has to know
@@ -104,9 +99,7 @@ impl Engine {
             config: Config::default(),
             keys: KeyMaker::after(None),
             history: History::default(),
-            content_bytes: ContentBytes::default(),
-            agenda: BTreeSet::new(),
-            crowded: BTreeSet::new(),
+            agenda: Agenda::new(),
             unswept: BTreeSet::new(),
             jobs: Jobs::default(),
             event_pass: EventPass::default(),
@@ -115,8 +108,6 @@ impl Engine {
             overflowed: false,
             wipe: Wipe::default(),
             watched: false,
-            announced: i64::MAX,
-            claimed_at: 0,
             born: BTreeSet::new(),
             orphans: FxHashMap::default(),
             dispatch: None,
@@ -138,14 +129,13 @@ impl Engine {
     fn reload(&mut self) -> Result<(), Fault> {
         self.stale = true;
         self.staged = Staged::default();
-        self.config = Config::load(&self.conn, &self.config)?;
+        self.config = config::load(&self.conn, &self.config)?;
         self.history = History::load(&self.conn)?;
         // Keys that were handed out are never handed out again, also when what had them is gone.
         self.last_key = self.last_key.max(highest_key(&self.conn)?);
         self.keys = KeyMaker::after(Some(Key::from_value(self.last_key)));
         self.key_lead_ms = key_lead(&self.conn)?;
         self.agenda.clear();
-        self.crowded.clear();
         self.unswept.clear();
         self.born.clear();
         self.leases.clear();
@@ -161,7 +151,6 @@ impl Engine {
                 self.unswept.insert(endpoint);
             }
         }
-        self.announced = i64::MAX;
         self.stale = false;
         Ok(())
     }
@@ -274,26 +263,14 @@ impl Engine {
 
     /// Says where leased deliveries go; without anybody to take them nothing is leased.
     pub fn attach(&mut self, dispatch: Option<Arc<dyn Dispatch>>) {
-        self.dispatch = dispatch;
         self.jobs.ready = true;
-        let endpoints: Vec<i64> = self.config.endpoints.keys().copied().collect();
-        for endpoint in endpoints {
-            self.relist(endpoint);
-        }
+        self.agenda.attach(&mut self.config, dispatch.is_some());
+        self.dispatch = dispatch;
     }
 
     /// Numbers for metrics and health.
     pub fn vitals(&self) -> Vitals {
-        Vitals {
-            leased: self.leased().into(),
-            content_bytes: self.content_bytes.get(),
-            oldest_due: self.agenda.first().map(|(due, _)| Timestamp::from_millis(*due)),
-            wal_bytes: 0,
-        }
-    }
-
-    pub(super) fn is_attached(&self) -> bool {
-        self.dispatch.is_some()
+        self.agenda.vitals()
     }
 
     /// The first of `count` consecutive new keys.
@@ -312,7 +289,7 @@ impl Engine {
     pub(super) fn delivery_row(&self, key: i64) -> Result<Option<DeliveryRow>, Fault> {
         let mut statement = self.conn.prepare_cached(DELIVERY_BY_KEY)?;
         let mut rows = statement.query([key])?;
-        rows.next()?.map(DeliveryRow::read).transpose()
+        rows.next()?.map(read_delivery).transpose()
     }
 
     /// Writes what rules made of a delivery, with the running attempt's columns of `row`.
@@ -360,7 +337,7 @@ impl Engine {
             let limit = i64::try_from(most - found.len()).unwrap_or(i64::MAX);
             let mut rows = statement.query(params![from, limit])?;
             while let Some(row) = rows.next()? {
-                found.push(DeliveryRow::read(row)?);
+                found.push(read_delivery(row)?);
             }
         }
         debug_assert!(found.iter().all(|row| row.life.state == State::Sending));
@@ -392,7 +369,7 @@ fn prepare_writer(conn: &Connection) -> Result<(), Fault> {
 }
 
 /// The highest key that is known to have been handed out.
-fn highest_key(conn: &Connection) -> Result<i64, Fault> {
+pub(crate) fn highest_key(conn: &Connection) -> Result<i64, Fault> {
     // The index is complete up to its watermark and no lease lies below the floor: no new key may.
     let floor = meta(conn, "lease_floor")?.unwrap_or(0);
     let mut highest = watermark(conn)?.max(floor - 1);

@@ -329,7 +329,7 @@ impl Engine {
             .prepare_cached("SELECT body FROM record WHERE row = ?1")?
             .query_row([row], |row| row.get(0))
             .optional()?;
-        body.map(|body| parse(&body)).transpose()
+        Ok(body.map(|body| parse(&body)).transpose()?)
     }
 
     fn update_job(&self, row: i64, now: Timestamp, change: impl FnOnce(&mut ReplayJob)) -> Result<(), Fault> {

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::Fault;
+use crate::code::hex;
 
 struct Migration {
     number: u32,
@@ -53,6 +54,14 @@ pub(super) fn migrate(conn: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether all migrations ran, as they are now.
+pub(crate) fn is_current(conn: &Connection) -> Result<bool, Fault> {
+    let mut statement = conn.prepare("SELECT checksum FROM migration ORDER BY number")?;
+    let ran = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+    let known = MIGRATIONS.iter().map(|migration| hex(&Sha256::digest(migration.sql)));
+    Ok(ran.into_iter().eq(known))
+}
+
 fn run(conn: &Connection, migration: &Migration, checksum: &str) -> Result<(), Fault> {
     let transaction = conn.unchecked_transaction()?;
     transaction.execute_batch(migration.sql)?;
@@ -62,8 +71,4 @@ fn run(conn: &Connection, migration: &Migration, checksum: &str) -> Result<(), F
     )?;
     transaction.commit()?;
     Ok(())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

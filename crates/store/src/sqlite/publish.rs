@@ -1,6 +1,6 @@
 //! Publishing events: the caller's key, messages and deliveries in one transaction.
 
-use restante_core::id::{EventId, Id};
+use restante_core::id::EventId;
 use restante_core::idempotency::Fingerprint;
 use restante_core::message::{self, Content, MessageId};
 use restante_core::{Timestamp, limits};
@@ -11,10 +11,8 @@ use super::accept::tail_column;
 use super::codec::EVENT;
 use super::engine::Engine;
 use crate::endpoint::Feed;
+use crate::receipts::{read_receipts, write_receipts};
 use crate::{Change, Changed, EventReceipt, KeyClaim, NewEvent, Published, Publishing};
-
-/// Bytes of one event in `idempotency.events`: its id and how many deliveries it has.
-const RECEIPT_BYTES: usize = 16 + 4;
 
 impl Engine {
     /// See [`crate::Store::publish`].
@@ -154,44 +152,5 @@ impl Engine {
             .endpoints
             .get(&endpoint)
             .is_some_and(|entry| entry.endpoint.feed == Feed::Events && entry.settings.receiver.is_paused())
-    }
-}
-
-fn write_receipts(events: &[EventReceipt]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(events.len() * RECEIPT_BYTES);
-    for event in events {
-        bytes.extend_from_slice(&event.id.uuid().to_be_bytes());
-        bytes.extend_from_slice(&event.deliveries.to_be_bytes());
-    }
-    bytes
-}
-
-fn read_receipts(bytes: &[u8]) -> Option<Vec<EventReceipt>> {
-    let (receipts, rest) = bytes.as_chunks::<RECEIPT_BYTES>();
-    let read = |receipt: &[u8; RECEIPT_BYTES]| {
-        let (id, deliveries) = receipt.split_first_chunk::<16>()?;
-        Some(EventReceipt {
-            id: Id::from_uuid(u128::from_be_bytes(*id)),
-            deliveries: u32::from_be_bytes(*deliveries.first_chunk::<4>()?),
-        })
-    };
-    receipts.iter().map(read).collect::<Option<Vec<_>>>().filter(|_| rest.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use restante_core::id::{Key, Tail};
-
-    use super::*;
-
-    #[test]
-    fn receipts_come_back() {
-        let receipt = |n: i64| EventReceipt {
-            id: EventId::new(Key::from_value(n), Tail::from_bits(7)),
-            deliveries: n as u32,
-        };
-        let events = [receipt(1), receipt(900)];
-        assert_eq!(read_receipts(&write_receipts(&events)).unwrap(), events);
-        assert_eq!(read_receipts(&[0; 21]), None);
     }
 }

@@ -23,7 +23,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Fault;
 use super::claim::event_type;
-use super::codec::{DELIVERY_BY_KEY, DeliveryRow, EVENT, PENDING, REQUEST, SENDING};
+use super::codec::{DELIVERY_BY_KEY, DeliveryRow, EVENT, PENDING, REQUEST, SENDING, read_delivery};
 use super::config::{
     RECORD_COLUMNS, RECORD_TABLES, RecordRow, Standing, ended, gone_reason, parse, read_record, standing,
 };
@@ -344,7 +344,7 @@ fn event_end(conn: &Connection, key: i64) -> Result<Option<i64>, Fault> {
 fn delivery_row(conn: &Connection, key: i64) -> Result<Option<DeliveryRow>, Fault> {
     let mut statement = conn.prepare_cached(DELIVERY_BY_KEY)?;
     let mut rows = statement.query([key])?;
-    rows.next()?.map(DeliveryRow::read).transpose()
+    rows.next()?.map(read_delivery).transpose()
 }
 
 fn record_by_row(conn: &Connection, row: i64) -> Result<RecordRow, Fault> {

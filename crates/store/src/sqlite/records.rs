@@ -9,7 +9,7 @@ use restante_core::{Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
-use super::config::{Config, RecordRow, find_record, parse};
+use super::config::{Config, RecordRow, balance, find_record, parse, standing};
 use super::engine::Engine;
 use crate::endpoint::Settings;
 use crate::record::{Draft, Kind, Raw};
@@ -225,9 +225,13 @@ impl Engine {
     /// Takes a created or changed record over into memory.
     fn follow(&mut self, kind: Kind, record: &RecordRow) -> Result<(), Fault> {
         match kind {
-            Kind::Workspace if record.raw.version == 1 => self.config.take_workspace(&self.conn, record),
+            Kind::Workspace if record.raw.version == 1 => {
+                let balance = balance(&self.conn, record.row)?;
+                self.config.take_workspace(record, balance);
+                Ok(())
+            }
             Kind::Workspace | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => Ok(()),
-            Kind::Source => self.config.take_source(record),
+            Kind::Source => Ok(self.config.take_source(record)?),
             Kind::Destination => {
                 let destination: Destination = parse(&record.raw.body)?;
                 if self.change_endpoint(record, Receiver::Destination(destination))?.is_none() {
@@ -242,7 +246,8 @@ impl Engine {
     fn follow_webhook(&mut self, record: &RecordRow) -> Result<(), Fault> {
         let webhook: Webhook = parse(&record.raw.body)?;
         let Some(old) = self.change_endpoint(record, Receiver::Webhook(webhook.clone()))? else {
-            return self.config.take_webhook(&self.conn, record, &Config::default());
+            let standing = standing(&self.conn, record.row)?;
+            return Ok(self.config.take_webhook(record, standing, &Config::default())?);
         };
         let Receiver::Webhook(old) = &old.receiver else {
             return Err(Fault::Damaged("a webhook's row is another's".into()));

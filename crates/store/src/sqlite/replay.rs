@@ -93,7 +93,7 @@ impl Engine {
         self.insert_delivery(&NewDelivery { key, message, endpoint, now, birth, retry_of: Some(row.key) })?;
         let id = DeliveryId::new(key, tail);
         if leased && let Some(stored) = load_message(&self.conn, row.message)? {
-            let content = Arc::new(self.content_bytes.hold(stored.content));
+            let content = Arc::new(self.agenda.content_bytes.hold(stored.content));
             let received_at = Timestamp::from_millis(stored.received_at);
             let lease = Lease { delivery: id, attempt: 1 };
             let times = Times { received_at, claimed_at: now };

@@ -280,9 +280,9 @@ impl Memory {
     fn of(engine: &Engine) -> Self {
         let config = &engine.config;
         Self {
-            leased: engine.leased(),
-            agenda: engine.agenda.clone(),
-            crowded: engine.crowded.clone(),
+            leased: engine.agenda.leased,
+            agenda: engine.agenda.listed.clone(),
+            crowded: engine.agenda.crowded.clone(),
             unswept: engine.unswept.clone(),
             born: engine.born.clone(),
             balances: config.workspaces.iter().map(|(row, entry)| (*row, entry.balance)).collect(),

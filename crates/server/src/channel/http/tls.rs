@@ -29,7 +29,7 @@ pub enum SetupFault {
 }
 
 /// The public roots and those of `extra_ca_file`.
-pub(super) fn client_config(extra_ca_file: Option<&Path>) -> Result<ClientConfig, SetupFault> {
+pub fn client_config(extra_ca_file: Option<&Path>) -> Result<ClientConfig, SetupFault> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = extra_ca_file {
         add_file(&mut roots, path)?;

@@ -11,7 +11,7 @@ use rusqlite::params;
 use super::attempts::{ATTEMPT_COLUMNS, in_columns, recorded};
 use super::{Reader, delivery_row};
 use crate::row::{self, LogFilter, LogPlace, LogStatus};
-use crate::sqlite::codec::{DELIVERED, DELIVERY_COLUMNS, DeliveryRow};
+use crate::sqlite::codec::{DELIVERED, DELIVERY_COLUMNS, DeliveryRow, read_delivery};
 use crate::sqlite::resend::{attempts_kept_from, find_webhook};
 use crate::sqlite::scan::{self, Range, Table};
 use crate::sqlite::settle::PROMPT_MS;
@@ -148,7 +148,7 @@ impl Reader<'_> {
         let mut statement = self.conn.prepare_cached(&sql)?;
         let mut rows = statement.query([webhook])?;
         while let Some(row) = rows.next()? {
-            let row = DeliveryRow::read(row)?;
+            let row = read_delivery(row)?;
             found.extend(held_by_columns(row, bounds));
         }
         Ok(())

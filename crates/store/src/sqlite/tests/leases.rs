@@ -190,10 +190,10 @@ fn stuck_lanes_leave_room_for_others() {
         .map(|token| rig.incoming(&token, b""))
         .collect();
     rig.run(|engine| incoming.into_iter().try_for_each(|one| engine.accept(one).map(drop)));
-    assert!(rig.engine.leased() < 16_384);
+    assert!(rig.engine.agenda.leased < 16_384);
     let healthy = rig.source("healthy");
     rig.destination(&healthy);
     rig.tray.take();
     rig.send("healthy");
-    assert_eq!(Memory::of(&rig.engine).leased, rig.engine.leased());
+    assert_eq!(Memory::of(&rig.engine).leased, rig.engine.agenda.leased);
 }

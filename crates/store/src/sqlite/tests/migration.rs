@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::{Rig, open};
+use crate::code::hex;
 use crate::row::{DeliveryFilter, RequestFilter, Trigger};
-use crate::sqlite::migrate::hex;
 use crate::sqlite::read::Reader;
 use crate::sqlite::{DATABASE_FILE, set_meta};
 use crate::{Page, Policy, Settled};
@@ -215,7 +215,7 @@ fn the_records_and_lists_of_the_first_version_are_there() {
     rig.webhook();
     assert_eq!(rig.publish(1)[0].deliveries, 1);
     rig.crash();
-    assert_eq!(rig.engine.leased(), 4);
+    assert_eq!(rig.engine.agenda.leased, 4);
     super::history::check(&rig.engine);
 }
 

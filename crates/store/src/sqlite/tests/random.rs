@@ -18,7 +18,7 @@ use op::{Ends, Op, op};
 use super::{Rig, finished};
 use crate::endpoint::Feed;
 use crate::record::{Kind, Raw};
-use crate::sqlite::codec::{DELIVERY_COLUMNS, DeliveryRow};
+use crate::sqlite::codec::{DELIVERY_COLUMNS, DeliveryRow, read_delivery};
 use crate::sqlite::engine::Engine;
 use crate::sqlite::{Fault, codec};
 use crate::{Accepted, Grant, Parcel, Policy, Published, Settled, Window};
@@ -179,10 +179,10 @@ impl Run {
             Op::Crash => self.crash(),
             Op::Fails(op) => {
                 self.fails = true;
-                let before = self.rig.engine.leased();
+                let before = self.rig.engine.agenda.leased;
                 self.apply(*op);
                 self.fails = false;
-                assert_eq!(self.rig.engine.leased(), before);
+                assert_eq!(self.rig.engine.agenda.leased, before);
             }
             Op::Clock(millis) => self.rig.now = Timestamp::from_millis(self.rig.now.millis() + millis),
         }
@@ -289,7 +289,7 @@ impl Run {
         self.rig.crash();
         let (now, dead) = (self.rig.now, std::mem::take(&mut self.held));
         while self.rig.run(|engine| engine.take_over(now, 3)) > 0 {}
-        assert_eq!(self.rig.engine.leased(), 0);
+        assert_eq!(self.rig.engine.agenda.leased, 0);
         for parcel in dead {
             let report = finished(&parcel, Outcome::of_status(200, None), now);
             assert_eq!(self.rig.run(|engine| engine.settle(&report)), Settled::LeaseLost);
@@ -355,7 +355,7 @@ fn rows(rig: &Rig) -> BTreeMap<i64, DeliveryRow> {
     let mut rows = statement.query([]).unwrap();
     let mut found = BTreeMap::new();
     while let Some(row) = rows.next().unwrap() {
-        let row = DeliveryRow::read(row).unwrap();
+        let row = read_delivery(row).unwrap();
         found.insert(row.key, row);
     }
     found

@@ -39,7 +39,7 @@ impl Run {
     fn check_leases(&self, rows: &Rows) {
         let engine = &self.rig.engine;
         let sending: Vec<_> = rows.values().filter(|row| row.life.state == State::Sending).collect();
-        assert_eq!(engine.leased() as usize, sending.len(), "leases are counted");
+        assert_eq!(engine.agenda.leased as usize, sending.len(), "leases are counted");
         let held: HashSet<i64> = self.held.iter().map(|it| it.lease.delivery.key().value()).collect();
         for row in &sending {
             assert!(held.contains(&row.key), "a lease that nobody holds");
@@ -98,14 +98,14 @@ impl Run {
                 assert!(engine.unswept.contains(endpoint), "somebody must end it");
                 continue;
             }
-            let listed = entry.listed_at.is_some_and(|at| engine.agenda.contains(&(at, *endpoint)));
+            let listed = entry.listed_at.is_some_and(|at| engine.agenda.listed.contains(&(at, *endpoint)));
             match engine.room(*endpoint) {
                 Room::Free(_) => {
                     // A lane that was just widened is found by the next claim.
-                    assert!(listed || engine.crowded.contains(endpoint), "due work is forgotten");
+                    assert!(listed || engine.agenda.crowded.contains(endpoint), "due work is forgotten");
                 }
                 Room::Squeezed => assert!(listed),
-                Room::Full => assert!(listed || engine.crowded.contains(endpoint)),
+                Room::Full => assert!(listed || engine.agenda.crowded.contains(endpoint)),
                 Room::Closed => {}
             }
         }

@@ -1,0 +1,324 @@
+//! Claiming what is due, and giving claims back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_core::delivery::{self, CancelReason, Claim, Over, Terms};
+use restante_core::{Delivery, State as Stage, Timestamp};
+
+use super::Fault;
+use super::codec::{DELIVERY_COLUMNS, MESSAGE_COLUMNS, MessageRow, Stored, int, read_delivery, read_message};
+use super::node::Node;
+use super::settle::holds;
+use super::tx::{Access, Tx};
+use crate::agenda::Room;
+use crate::{Changed, Claimed, Error, Lease};
+
+/// Most deliveries of one endpoint in one claim.
+const CLAIM_PER_ENDPOINT: u32 = 64;
+/// Lanes that one statement of a claim names.
+const LANES_MAX: usize = 200;
+/// Columns of a delivery, in front of those of its message.
+const DELIVERY_WIDTH: usize = 23;
+/// Pending deliveries that a deletion or a pause ended and that one claim marks.
+const SWEEP_MAX: usize = 512;
+/// Statements that one claim makes before it tells the caller what it has.
+const ROUNDS_MAX: usize = 8;
+
+/// When a node that may not dial asks again.
+const NO_DIAL_PAUSE: Duration = Duration::from_millis(500);
+
+/// A lane that has something due and room for it.
+struct Ready {
+    endpoint: i64,
+    room: u32,
+}
+
+impl Node {
+    /// See [`crate::Store::claim`].
+    pub(super) async fn claim(self: &Arc<Self>, now: Timestamp, most: usize) -> Result<Claimed, Error> {
+        if !self.may_dial() {
+            // Others would take it over as lost, again and again.
+            let next_due = Some(now + NO_DIAL_PAUSE);
+            return Ok(Claimed { count: 0, next_due });
+        }
+        let asleep = {
+            let mut guard = self.state();
+            let state = &mut *guard;
+            state.agenda.begin_claim(&mut state.config, now);
+            let slotless =
+                |row: &i64| state.config.endpoints.get(row).is_some_and(|it| it.endpoint.slots() == 0);
+            let waiting = state.agenda.crowded.iter().chain(&state.replays.open);
+            waiting.copied().filter(slotless).collect::<Vec<_>>()
+        };
+        self.ask_once_for_slots(asleep).await?;
+        let mut count = 0;
+        for _ in 0..ROUNDS_MAX {
+            let lanes = self.ready_lanes(now, most.saturating_sub(count));
+            if lanes.is_empty() {
+                break;
+            }
+            count += self.claim_from(&lanes, now).await?;
+        }
+        count += self.advance_replays(now, most.saturating_sub(count)).await?;
+        self.sweep_pause(now).await?;
+        let mut state = self.state();
+        let squeezed = state.replays.squeezed;
+        Ok(Claimed { count, next_due: state.agenda.announce(now, squeezed) })
+    }
+
+    fn ready_lanes(&self, now: Timestamp, most: usize) -> Vec<Ready> {
+        let state = self.state();
+        let mut left = u32::try_from(most).unwrap_or(u32::MAX);
+        let mut lanes = Vec::new();
+        for endpoint in state.agenda.due(now).take(LANES_MAX) {
+            if left == 0 {
+                break;
+            }
+            // A squeezed lane is listed for later; whoever is listed now has room.
+            let room = match state.room(endpoint) {
+                Room::Free(room) => room.min(CLAIM_PER_ENDPOINT).min(left),
+                Room::Squeezed | Room::Full | Room::Closed => 0,
+            };
+            left -= room;
+            lanes.push(Ready { endpoint, room });
+        }
+        lanes
+    }
+
+    async fn claim_from(self: &Arc<Self>, lanes: &[Ready], now: Timestamp) -> Result<usize, Error> {
+        let endpoints: Arc<[i64]> = lanes.iter().map(|lane| lane.endpoint).collect();
+        let rooms: Arc<[i32]> = lanes.iter().map(|lane| int(lane.room)).collect();
+        self.write(Access::Messages, move |tx| {
+            let (endpoints, rooms) = (Arc::clone(&endpoints), Arc::clone(&rooms));
+            Box::pin(async move { tx.claim(&endpoints, &rooms, now).await })
+        })
+        .await
+    }
+
+    /// Takes open replays one step further. Returns how many attempts began.
+    async fn advance_replays(self: &Arc<Self>, now: Timestamp, most: usize) -> Result<usize, Error> {
+        let endpoints: Vec<i64> = {
+            let mut state = self.state();
+            (state.replays.ready, state.replays.squeezed) = (false, false);
+            let turn = state.replays.turn;
+            let open = &state.replays.open;
+            open.range(turn.saturating_add(1)..).chain(open.range(..=turn)).copied().collect()
+        };
+        let mut begun = 0;
+        for endpoint in endpoints {
+            if begun >= most {
+                self.state().replays.ready = true;
+                break;
+            }
+            self.state().replays.turn = endpoint;
+            let most = most - begun;
+            begun += self
+                .write(Access::Messages, move |tx| Box::pin(tx.advance_jobs(endpoint, now, most)))
+                .await?;
+        }
+        Ok(begun)
+    }
+
+    /// Marks some of what a pause ended. A recovery waits for it.
+    async fn sweep_pause(self: &Arc<Self>, now: Timestamp) -> Result<(), Error> {
+        let paused = {
+            let state = self.state();
+            let is_cut = |row: &&i64| {
+                let entry = state.config.endpoints.get(*row);
+                entry.is_some_and(|it| it.gone.is_none() && it.standing.cut.is_some())
+            };
+            state.unswept.iter().find(is_cut).copied()
+        };
+        let Some(endpoint) = paused else { return Ok(()) };
+        self.sweep(endpoint, now, SWEEP_MAX).await.map(drop)
+    }
+
+    /// Ends up to `most` pending deliveries of a deleted or paused endpoint. Returns whether more is left.
+    pub(super) async fn sweep(
+        self: &Arc<Self>,
+        endpoint: i64,
+        now: Timestamp,
+        most: usize,
+    ) -> Result<bool, Error> {
+        self.write(Access::Messages, move |tx| Box::pin(tx.sweep(endpoint, now, most))).await
+    }
+
+    /// See [`crate::Store::release`].
+    pub(super) async fn release(self: &Arc<Self>, leases: Vec<Lease>, now: Timestamp) -> Result<(), Fault> {
+        let held: Arc<[(Lease, i64)]> = {
+            let state = self.state();
+            let workspace = |lease: &Lease| Some((*lease, state.held(*lease)?.workspace));
+            leases.iter().filter_map(workspace).collect()
+        };
+        if held.is_empty() {
+            return Ok(());
+        }
+        let released = self
+            .write(Access::Messages, move |tx| {
+                let held = Arc::clone(&held);
+                Box::pin(async move {
+                    for (lease, workspace) in held.iter() {
+                        tx.release(*workspace, *lease, now).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        released.map_err(|error| Fault::NoConnection(error.to_string()))
+    }
+}
+
+impl Tx {
+    /// Leases due deliveries of lanes, up to the room of each.
+    async fn claim(&mut self, endpoints: &[i64], rooms: &[i32], now: Timestamp) -> Result<usize, Fault> {
+        // Rows that others hold are passed over: neither a claim elsewhere nor a cancel is waited for.
+        let statement = format!(
+            "SELECT {DELIVERY_COLUMNS}, {MESSAGE_COLUMNS} \
+             FROM unnest($1::bigint[], $2::int[]) AS lane (endpoint, room) \
+             CROSS JOIN LATERAL (SELECT workspace, key, pauses FROM work WHERE work.endpoint = lane.endpoint \
+             AND node IS NULL AND due_at <= $3 ORDER BY due_at, key LIMIT lane.room FOR UPDATE SKIP LOCKED) AS work \
+             JOIN delivery ON delivery.workspace = work.workspace AND delivery.key = work.key \
+             JOIN message ON message.workspace = delivery.workspace AND message.key = delivery.message \
+             FOR UPDATE OF delivery SKIP LOCKED"
+        );
+        let rows = self.query(&statement, &[&endpoints, &rooms, &now.millis()]).await?;
+        let mut due = Vec::with_capacity(rows.len());
+        for row in &rows {
+            due.push((read_delivery(row)?, read_message(row, DELIVERY_WIDTH)?));
+        }
+        due.sort_by_key(|(stored, _)| (stored.row.life.due_at, stored.row.key));
+        let mut leased = Vec::new();
+        for (stored, message) in due {
+            if stored.row.life.state != Stage::Pending {
+                continue;
+            }
+            let view = self.endpoint(stored.row.endpoint)?;
+            let expires = view.retention_ms.map(|kept| message.received_at.saturating_add(kept));
+            let expired = expires.is_some_and(|at| at <= now.millis());
+            let over = expired.then_some(Over::Gone(CancelReason::Expired));
+            let terms = Terms { schedule: view.settings.receiver.schedule(), over, watch: None };
+            let ended = view.ended(&stored, now).filter(|_| !expired).map(Claim::End);
+            match ended.unwrap_or_else(|| delivery::claim(&stored.row.life, terms, now)) {
+                Claim::End(life) => {
+                    self.write_delivery(&stored, &life).await?;
+                    self.tell_delivery(&stored).await?;
+                }
+                // A few large bodies may take all the memory there is.
+                Claim::Begin(life) => {
+                    if matches!(self.node.state().room(stored.row.endpoint), Room::Free(_)) {
+                        let stored = self.begun(stored, life, now, view.settings.version);
+                        self.stage(&stored, message)?;
+                        leased.push(stored);
+                    }
+                }
+            }
+        }
+        self.write_leases(&leased).await?;
+        for endpoint in endpoints {
+            self.look_up_due(*endpoint).await?;
+        }
+        Ok(leased.len())
+    }
+
+    /// The row of a delivery whose attempt this node begins.
+    fn begun(&self, mut stored: Stored, life: Delivery, now: Timestamp, version: u32) -> Stored {
+        // An attempt never starts before the end of the one before, even if the clock went back.
+        let start = stored.row.life.ended_at.map_or(now, |ended| ended.max(now));
+        stored.row.claimed = true;
+        stored.row.started_at = Some(start.millis());
+        stored.row.endpoint_version = Some(version);
+        stored.row.life = life;
+        stored.node = Some(self.me);
+        stored
+    }
+
+    fn stage(&mut self, stored: &Stored, message: MessageRow) -> Result<(), Fault> {
+        let content = {
+            let state = self.node.state();
+            Arc::new(state.agenda.content_bytes.hold(message.content))
+        };
+        let received_at = Timestamp::from_millis(message.received_at);
+        let claimed_at = Timestamp::from_millis(stored.row.started_at.unwrap_or_default());
+        self.hand_over(stored.clone(), message.id, &content, received_at, claimed_at)
+    }
+
+    /// Writes what a claim begins, all at once.
+    async fn write_leases(&self, leased: &[Stored]) -> Result<(), Fault> {
+        if leased.is_empty() {
+            return Ok(());
+        }
+        let column = |read: fn(&Stored) -> i64| leased.iter().map(read).collect::<Vec<i64>>();
+        let (workspaces, keys) = (column(|it| it.workspace), column(|it| it.row.key));
+        let started_at = column(|it| it.row.started_at.unwrap_or_default());
+        let made: Vec<i32> = leased.iter().map(|it| int(it.row.life.attempts_made)).collect();
+        let versions: Vec<Option<i32>> = leased.iter().map(|it| it.row.endpoint_version.map(int)).collect();
+        self.execute(
+            "UPDATE delivery SET state = 1, claimed = true, made = it.made, started_at = it.started_at, \
+             endpoint_version = it.version, node = $6 \
+             FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::bigint[], $5::int[]) \
+             AS it (workspace, key, made, started_at, version) \
+             WHERE delivery.workspace = it.workspace AND delivery.key = it.key",
+            &[&workspaces, &keys, &made, &started_at, &versions, &self.me],
+        )
+        .await?;
+        self.execute(
+            "UPDATE work SET node = $3 FROM unnest($1::bigint[], $2::bigint[]) AS it (workspace, key) \
+             WHERE work.workspace = it.workspace AND work.key = it.key",
+            &[&workspaces, &keys, &self.me],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Leases a locked delivery for the attempt that `leased` has begun.
+    pub(super) async fn lease(
+        &mut self,
+        stored: Stored,
+        leased: Delivery,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        let Some(message) = self.load_message(stored.workspace, stored.row.message).await? else {
+            return Err(Fault::Damaged(format!("delivery {} has no message", stored.row.key)));
+        };
+        let version = self.endpoint(stored.row.endpoint)?.settings.version;
+        let before = stored.row.life.state;
+        let stored = self.begun(stored, leased, now, version);
+        // `write_delivery` compares with what was there before.
+        let mut old = stored.clone();
+        old.row.life.state = before;
+        self.write_delivery(&old, &stored.row.life).await?;
+        self.stage(&stored, message)
+    }
+
+    pub(super) async fn load_message(
+        &self,
+        workspace: i64,
+        message: i64,
+    ) -> Result<Option<MessageRow>, Fault> {
+        let statement = format!("SELECT {MESSAGE_COLUMNS} FROM message WHERE workspace = $1 AND key = $2");
+        let row = self.first(&statement, &[&workspace, &message]).await?;
+        row.map(|row| read_message(&row, 0)).transpose()
+    }
+
+    /// Takes back a claim of this node that never dialled.
+    async fn release(&mut self, workspace: i64, lease: Lease, now: Timestamp) -> Result<(), Fault> {
+        let key = lease.delivery.key().value();
+        let stored = self.lock_delivery(workspace, key).await?;
+        let Some(mut stored) = stored.filter(|stored| holds(stored, lease, self.me)) else {
+            self.staged.ended.push(key);
+            return Ok(());
+        };
+        let view = self.endpoint(stored.row.endpoint)?;
+        let over = view.gone.map(Over::Gone);
+        let terms = Terms { schedule: view.settings.receiver.schedule(), over, watch: None };
+        let released = delivery::release(&stored.row.life, terms, view.standing.behind_pause(now));
+        self.unbegin(&stored, now).await?;
+        stored.row.claimed = false;
+        stored.row.started_at = None;
+        self.write_delivery(&stored, &released).await?;
+        self.staged.ended.push(key);
+        self.tell(view.row, || Changed::Delivery(lease.delivery));
+        Ok(())
+    }
+}

@@ -1,0 +1,533 @@
+//! A node: its row, its lanes, its connections, what it knows of the configuration.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use futures_util::future::BoxFuture;
+use restante_core::id::{Key, KeyMaker};
+use rustc_hash::FxHashMap;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast, watch};
+
+use super::Fault;
+use super::pool::{self, Address};
+use super::prune::EventPass;
+use super::sql::Sql;
+use super::state::State;
+use super::tx::{Access, Staged, Tx};
+use crate::endpoint::ContentBytes;
+use crate::{Change, Error, Policy};
+
+/// Transactions that a node may have open at once.
+const LANES: i32 = 24;
+/// Held while a node chooses its slot: any number that nobody else takes.
+pub(crate) const REGISTER_LOCK: i64 = 7_310_306_452;
+/// How often work is tried that others were in the way of.
+const TRIES_MAX: u32 = 8;
+/// How often work is tried while others change the configuration.
+const STALE_MAX: u32 = 100;
+/// How often and with which pause it is tried to tell others what was stored.
+const PERSIST_TRIES: u32 = 240;
+const PERSIST_PAUSE: Duration = Duration::from_millis(250);
+/// How long it may take to learn what became of a COMMIT: an orphaned transaction ends by itself before that.
+const READ_BACK_TIME: Duration = Duration::from_secs(40);
+const READ_BACK_PAUSE: Duration = Duration::from_millis(100);
+/// A node dials as long as its latest heartbeat that was answered is younger than this. A lapse counts from a second
+/// later by the database's clock.
+const DIAL_TIME: Duration = Duration::from_secs(14);
+
+/// See the module.
+pub(super) struct Node {
+    pub(super) address: Address,
+    pool: Pool,
+    pub(super) policy: Policy,
+    state: Mutex<State>,
+    lanes: Arc<FreeLanes>,
+    pub(super) content_bytes: ContentBytes,
+    /// Held while slots are asked for.
+    pub(super) asking: tokio::sync::Mutex<()>,
+    /// When slots of an endpoint were last asked for, by the monotonic clock.
+    pub(super) asked: Mutex<FxHashMap<i64, u64>>,
+    pub(super) due: Notify,
+    pub(super) changes: broadcast::Sender<Change>,
+    /// Somebody on another node listens to changes.
+    pub(super) watched_elsewhere: AtomicBool,
+    /// Changes on their way to other nodes.
+    pub(super) outbox: Mutex<Vec<Change>>,
+    /// Endpoints whose due work another node should look at.
+    pub(super) hints: Mutex<BTreeSet<i64>>,
+    /// When the latest heartbeat that was answered was sent, in milliseconds of the monotonic clock; 0: never.
+    beat: AtomicU64,
+    /// Days that have partitions.
+    pub(super) days: Mutex<BTreeSet<i64>>,
+    /// Turns true when the store closes.
+    pub(super) closing: watch::Sender<bool>,
+    /// How far the walks over what may have expired are.
+    pub(super) event_pass: Mutex<EventPass>,
+    /// Held by whoever changes the configuration.
+    changing: tokio::sync::Mutex<()>,
+    /// Held while news of the configuration are read and taken over.
+    pub(super) refreshing: tokio::sync::Mutex<()>,
+    /// The last fault of the database, while it lasts.
+    pub(super) broken: Mutex<Option<String>>,
+}
+
+/// What is to be over before the caller of a transaction is answered.
+struct After {
+    /// The configuration that it made.
+    epoch: Option<i64>,
+    /// What other nodes were asked to withdraw.
+    asked: Vec<i64>,
+}
+
+/// Lanes that no transaction uses, each with the number of its latest one.
+struct FreeLanes {
+    numbers: Mutex<Vec<(i32, i64)>>,
+    permits: Arc<Semaphore>,
+}
+
+/// A lane in use. Transactions on it come one after the other.
+pub(super) struct Lane {
+    number: i32,
+    seq: i64,
+    lanes: Arc<FreeLanes>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lane {
+    pub(super) fn number(&self) -> i32 {
+        self.number
+    }
+
+    /// The number of the next transaction.
+    pub(super) fn advance(&mut self) -> i64 {
+        self.seq += 1;
+        self.seq
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        lock(&self.lanes.numbers).push((self.number, self.seq));
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Milliseconds of a clock that goes on while the machine sleeps.
+pub(super) fn monotonic_ms() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1000 + nanos / 1_000_000
+}
+
+impl Node {
+    /// Connects, brings the schema up to date, and takes a place among the nodes.
+    pub(super) async fn start(address: Address, policy: Policy) -> Result<Arc<Self>, Fault> {
+        let mut client = address.connect().await?;
+        super::migrate::migrate(&mut client).await?;
+        let state = State::new();
+        let node = Arc::new(Self {
+            pool: address.pool()?,
+            address,
+            policy,
+            content_bytes: state.agenda.content_bytes.clone(),
+            asking: tokio::sync::Mutex::new(()),
+            asked: Mutex::default(),
+            state: Mutex::new(state),
+            lanes: Arc::new(FreeLanes {
+                numbers: Mutex::new((0..LANES).map(|number| (number, 0)).collect()),
+                permits: Arc::new(Semaphore::new(LANES.unsigned_abs() as usize)),
+            }),
+            due: Notify::new(),
+            changes: broadcast::channel(4096).0,
+            watched_elsewhere: AtomicBool::new(false),
+            outbox: Mutex::default(),
+            hints: Mutex::default(),
+            beat: AtomicU64::new(0),
+            days: Mutex::default(),
+            closing: watch::channel(false).0,
+            event_pass: Mutex::default(),
+            changing: tokio::sync::Mutex::new(()),
+            refreshing: tokio::sync::Mutex::new(()),
+            broken: Mutex::new(None),
+        });
+        node.register().await?;
+        node.refresh().await?;
+        node.poll_all().await?;
+        Ok(node)
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Takes a number and a slot. What was leased under another number is lost.
+    pub(super) async fn register(&self) -> Result<(), Fault> {
+        let sent = monotonic_ms();
+        let sql = self.connection().await?;
+        sql.batch("BEGIN").await?;
+        let registered = Self::insert_node(&sql).await;
+        let (number, slot, last_key) = match registered {
+            Ok(registered) => registered,
+            Err(fault) => {
+                sql.throw_away();
+                return Err(fault);
+            }
+        };
+        sql.batch("COMMIT").await?;
+        {
+            let mut state = self.state();
+            state.lose_all();
+            state.node = number;
+            state.keys = KeyMaker::in_slot(slot);
+            state.last_key = state.last_key.max(last_key);
+            if state.last_key > 0 {
+                let last = Key::from_value(state.last_key).at();
+                state.keys.skip_to(last + Duration::from_millis(1));
+            }
+        }
+        self.note_beat(sent);
+        tracing::info!(node.number = number, node.slot = slot, "the node has its place");
+        Ok(())
+    }
+
+    /// The number and slot of a new node, and the highest key that is known to have been made.
+    async fn insert_node(sql: &Sql) -> Result<(i32, u16, i64), Fault> {
+        sql.execute("SELECT pg_advisory_xact_lock($1)", &[&REGISTER_LOCK]).await?;
+        // Slots take turns: one that was just given up is the last to be taken again.
+        let row = sql
+            .first(
+                "INSERT INTO node (slot, floor, last_key, epoch) \
+                 SELECT slot, 0, 0, -1 FROM generate_series(0, 63) AS slot \
+                 WHERE NOT EXISTS (SELECT FROM node WHERE node.slot = slot.slot) \
+                 ORDER BY (slot - (SELECT last_value FROM node_id_seq) % 64 + 64) % 64 LIMIT 1 RETURNING id, slot",
+                &[],
+            )
+            .await?;
+        let Some(row) = row else {
+            return Err(Fault::Setting("64 nodes work on this database already".into()));
+        };
+        let number: i32 = row.try_get(0)?;
+        sql.execute(
+            "INSERT INTO mark (node, lane, seq) SELECT $1, lane, 0 FROM generate_series(0, $2) AS lane",
+            &[&number, &(LANES - 1)],
+        )
+        .await?;
+        // What the latest heartbeats said, and what came behind them.
+        let last: i64 = sql
+            .one(
+                "SELECT greatest((SELECT max(last_key) FROM node), (SELECT value FROM meta WHERE name = 'last_key'))",
+                &[],
+            )
+            .await?
+            .try_get(0)?;
+        let behind = "SELECT coalesce(max(key), $1) FROM delivery WHERE key >= $1";
+        let last = sql.one(behind, &[&last]).await?.try_get(0)?;
+        Ok((number, row.try_get::<_, i16>(1)?.unsigned_abs(), last))
+    }
+
+    /// Whether attempts may start now.
+    pub(super) fn may_dial(&self) -> bool {
+        self.since_beat() < DIAL_TIME
+    }
+
+    pub(super) fn since_beat(&self) -> Duration {
+        Duration::from_millis(monotonic_ms().saturating_sub(self.beat.load(Ordering::Acquire)))
+    }
+
+    /// Takes note of an answered heartbeat. A node that had lapsed gives back what it has not dialled first.
+    pub(super) fn note_beat(&self, sent: u64) {
+        let lapsed = self.beat.load(Ordering::Acquire) != 0 && !self.may_dial();
+        if lapsed {
+            tracing::warn!("the database was out of reach for too long; what has not dialled is given back");
+            self.state().lapse();
+        }
+        self.beat.store(sent.max(1), Ordering::Release);
+    }
+
+    /// Whether anybody, anywhere, listens to changes.
+    pub(super) fn is_watched(&self) -> bool {
+        self.changes.receiver_count() > 0 || self.watched_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Writes down how far keys run ahead of the clock, before one that does is stored.
+    pub(super) async fn write_key_lead(&self, lead: i64) -> Result<(), Fault> {
+        let sql = self.connection().await?;
+        sql.execute("UPDATE meta SET value = greatest(value, $1) WHERE name = 'key_lead_ms'", &[&lead])
+            .await?;
+        let mut state = self.state();
+        state.key_lead_ms = state.key_lead_ms.max(lead);
+        Ok(())
+    }
+
+    /// Reads what is committed, as of one moment.
+    pub(super) async fn read<T: Send>(
+        &self,
+        work: impl for<'s> Fn(&'s Sql) -> BoxFuture<'s, Result<T, Fault>> + Send + Sync,
+    ) -> Result<T, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.try_read(&work).await {
+                Ok(value) => return Ok(value),
+                // A connection that ended while nobody used it is found out by using it.
+                Err(fault) if fault.is_broken_link() && tries < 3 => {
+                    tokio::time::sleep(Duration::from_millis(20 * tries)).await;
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    async fn try_read<T: Send>(
+        &self,
+        work: &(impl for<'s> Fn(&'s Sql) -> BoxFuture<'s, Result<T, Fault>> + Send + Sync),
+    ) -> Result<T, Fault> {
+        let sql = self.connection().await?;
+        sql.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        match work(&sql).await {
+            Ok(value) => {
+                sql.batch("COMMIT").await?;
+                Ok(value)
+            }
+            Err(fault) => {
+                sql.throw_away();
+                Err(fault)
+            }
+        }
+    }
+
+    /// A connection that nobody else uses.
+    pub(super) async fn connection(&self) -> Result<Sql, Fault> {
+        Ok(Sql::new(pool::take(&self.pool).await?))
+    }
+
+    pub(super) async fn take_lane(&self) -> Result<(Lane, i64), Fault> {
+        let permit = Arc::clone(&self.lanes.permits).acquire_owned().await;
+        let permit = permit.map_err(|_| Fault::NoConnection("closed".into()))?;
+        let free = lock(&self.lanes.numbers).pop();
+        let Some((number, seq)) = free else { return Err(Fault::NoConnection("no lane is free".into())) };
+        let mut lane = Lane { number, seq, lanes: Arc::clone(&self.lanes), _permit: permit };
+        let seq = lane.advance();
+        Ok((lane, seq))
+    }
+
+    /// Whether the latest transaction of a lane took effect, when the answer to its COMMIT did not come. Waits until
+    /// it has ended one way or the other.
+    pub(super) async fn read_back(&self, lane: &Lane, me: i32) -> Result<bool, Fault> {
+        let asked = async {
+            loop {
+                match self.read_mark(lane, me).await {
+                    Ok(Some(seq)) => return Ok(seq == lane.seq),
+                    Ok(None) => return Err(Fault::CommitUnknown("the node counted as dead".into())),
+                    Err(fault) => tracing::warn!(error.message = %fault, "a commit cannot be read back yet"),
+                }
+                tokio::time::sleep(READ_BACK_PAUSE).await;
+            }
+        };
+        let unknown = || Fault::CommitUnknown("the database does not answer".into());
+        tokio::time::timeout(READ_BACK_TIME, asked).await.map_err(|_| unknown())?
+    }
+
+    /// The number of the latest transaction of a lane that took effect. The lock waits for one that still runs.
+    async fn read_mark(&self, lane: &Lane, me: i32) -> Result<Option<i64>, Fault> {
+        let sql = self.connection().await?;
+        let statement = "SELECT seq FROM mark WHERE node = $1 AND lane = $2 FOR UPDATE";
+        let row = match sql.first(statement, &[&me, &lane.number]).await {
+            Ok(row) => row,
+            Err(fault) => {
+                sql.throw_away();
+                return Err(fault);
+            }
+        };
+        Ok(row.map(|row| row.try_get(0)).transpose()?)
+    }
+
+    /// Runs `work` as one transaction, again where others were in the way, and answers when all that must be over
+    /// before is over.
+    pub(super) async fn write<T: Send>(
+        self: &Arc<Self>,
+        access: Access,
+        work: impl for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync,
+    ) -> Result<T, Error> {
+        let (mut tries, mut access) = (0, access);
+        let (value, after) = loop {
+            tries += 1;
+            // Changes of the configuration come one after the other: each has to know the one before.
+            let turn = match access {
+                Access::Configuration => Some(self.changing.lock().await),
+                Access::Messages => None,
+            };
+            let fault = match self.try_write(access, &work).await {
+                Ok((value, after)) => {
+                    if let Some(epoch) = after.epoch {
+                        self.persist(|| self.know(epoch)).await?;
+                    }
+                    break (value, after);
+                }
+                Err(fault) => fault,
+            };
+            drop(turn);
+            if matches!(fault, Fault::NeedsConfiguration) && access == Access::Messages {
+                access = Access::Configuration;
+            } else if matches!(fault, Fault::Stale) && tries < STALE_MAX {
+                // Others go on changing it; somebody gets ahead each time.
+                self.refresh().await?;
+            } else if tries < TRIES_MAX {
+                self.mend(fault, tries).await?;
+            } else {
+                return Err(fault.into());
+            }
+        };
+        if let Some(epoch) = after.epoch {
+            self.persist(|| self.until_epoch(epoch)).await?;
+        }
+        if !after.asked.is_empty() {
+            self.persist(|| self.until_withdrawn(&after.asked)).await?;
+        }
+        Ok(value)
+    }
+
+    /// Does what has to be done since something was stored: tried again until it works, for it cannot be undone.
+    async fn persist<F: Future<Output = Result<(), Fault>>>(
+        &self,
+        what: impl Fn() -> F,
+    ) -> Result<(), Fault> {
+        let mut tries = 0;
+        loop {
+            match what().await {
+                Err(fault) if tries < PERSIST_TRIES => {
+                    tracing::warn!(error.message = %fault, "what was stored cannot be told to all nodes yet");
+                    tries += 1;
+                    tokio::time::sleep(PERSIST_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Takes over a configuration that this node has just made.
+    async fn know(self: &Arc<Self>, epoch: i64) -> Result<(), Fault> {
+        let known = self.state().config.endpoints.len();
+        while self.state().epoch < epoch {
+            self.refresh().await?;
+        }
+        if self.state().config.endpoints.len() > known {
+            // Whoever made an endpoint is likely to use it.
+            let slotless = self.state().slotless();
+            self.ask_once_for_slots(slotless).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what a fault asks for before the same is tried again; gives it back when that is no use.
+    pub(super) async fn mend(&self, fault: Fault, tries: u32) -> Result<(), Fault> {
+        if matches!(fault, Fault::Stale) {
+            self.refresh().await
+        } else if matches!(fault, Fault::Gone) {
+            self.register().await
+        } else if fault.is_transient() || fault.is_broken_link() {
+            tracing::debug!(error.message = %fault, "a transaction is tried again");
+            tokio::time::sleep(Duration::from_millis(5 << tries.min(7))).await;
+            Ok(())
+        } else if fault.is_taken_key() {
+            let mut state = self.state();
+            let last = Key::from_value(state.last_key).at();
+            state.keys.skip_to(last + Duration::from_secs(1));
+            Ok(())
+        } else {
+            Err(fault)
+        }
+    }
+
+    async fn try_write<T: Send>(
+        self: &Arc<Self>,
+        access: Access,
+        work: &(impl for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync),
+    ) -> Result<(T, After), Fault> {
+        let tenure = self.state().tenure;
+        let mut tx = Tx::begin(self, access).await?;
+        let epoch = Some(tx.epoch).filter(|_| access == Access::Configuration);
+        let value = work(&mut tx).await?;
+        let staged = tx.commit().await?;
+        Ok((value, After { epoch, asked: self.take_effect(staged, tenure) }))
+    }
+
+    /// Makes what a transaction staged real in memory. Returns what other nodes were asked to withdraw.
+    fn take_effect(self: &Arc<Self>, staged: Staged, tenure: u64) -> Vec<i64> {
+        let mut state = self.state();
+        for key in staged.ended {
+            state.let_go(key);
+        }
+        let mut parcels = Vec::with_capacity(staged.begun.len());
+        for (stored, parcel) in staged.begun {
+            state.hold(stored);
+            parcels.push(parcel);
+        }
+        for (endpoint, due) in staged.looked_up {
+            let state = &mut *state;
+            state.agenda.set_due(&mut state.config, endpoint, due);
+        }
+        for (endpoint, due) in staged.planned {
+            let state = &mut *state;
+            state.agenda.plan(&mut state.config, endpoint, due);
+        }
+        for (endpoint, open) in staged.replays {
+            if open {
+                state.replays.open.insert(endpoint)
+            } else {
+                state.replays.open.remove(&endpoint)
+            };
+            state.replays.ready = true;
+        }
+        state.replays.ready |= staged.replays_ready;
+        for (endpoint, unswept) in staged.unswept {
+            if unswept {
+                state.unswept.insert(endpoint)
+            } else {
+                state.unswept.remove(&endpoint)
+            };
+        }
+        for key in staged.building {
+            state.building.remove(&key);
+        }
+        let back = state.dispatch(parcels, tenure);
+        for what in staged.withdrawals {
+            state.withdraw(what);
+        }
+        drop(state);
+        self.give_back(back);
+        self.announce(staged.changes);
+        self.wake();
+        staged.asked
+    }
+
+    /// Tells listeners here, and those on other nodes a little later.
+    pub(super) fn announce(&self, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        if self.watched_elsewhere.load(Ordering::Relaxed) {
+            lock(&self.outbox).extend(changes.iter().cloned());
+        }
+        for change in changes {
+            // An error means that nobody listens any more.
+            let _ = self.changes.send(change);
+        }
+    }
+
+    /// Wakes the dispatcher if there is something to claim earlier than it knows.
+    pub(super) fn wake(&self) {
+        let mut state = self.state();
+        if state.agenda.is_news() || state.replays.ready {
+            drop(state);
+            self.due.notify_one();
+        }
+    }
+}

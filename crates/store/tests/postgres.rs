@@ -1,0 +1,62 @@
+//! The promises of the store, kept by PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use restante_store::conformance::{Home, World};
+use restante_store::postgres::{self, Postgres};
+use restante_store::testbed::Cluster;
+use restante_store::testbed::client::Client;
+use restante_store::{Policy, Store};
+
+/// A database of its own on the server that all tests share.
+struct Database {
+    url: String,
+    open: Mutex<Option<Arc<Postgres>>>,
+    _cluster: Cluster,
+}
+
+impl Database {
+    async fn new() -> Self {
+        let cluster = Cluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR"))).await;
+        Self { url: cluster.database().await, open: Mutex::default(), _cluster: cluster }
+    }
+}
+
+#[async_trait]
+impl Home for Database {
+    async fn open(&self, policy: Policy) -> Arc<dyn Store> {
+        let store = Arc::new(Postgres::open(&self.url, postgres::trust_nobody(), policy).await.unwrap());
+        *self.open.lock().unwrap() = Some(Arc::clone(&store));
+        store
+    }
+
+    async fn crash(&self, store: Arc<dyn Store>) {
+        // What the process had under way is done or was not begun.
+        store.health().await.unwrap();
+        drop(store);
+        self.open.lock().unwrap().take().unwrap().abandon();
+        // Time passes: its leases have ended.
+        let mut client = Client::connect(&self.url).await.unwrap();
+        client.query("UPDATE node SET seen_at = seen_at - interval '1 hour'").await.unwrap();
+    }
+}
+
+macro_rules! on_postgres {
+    ($($module:ident { $($promise:ident)* })*) => {
+        mod on_postgres {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    let world = crate::World::open(crate::Database::new().await).await;
+                    restante_store::conformance::$module::$promise(world).await;
+                })*
+            })*
+        }
+    };
+}
+
+restante_store::for_each_promise!(on_postgres);
