@@ -143,6 +143,7 @@ impl Agenda {
     /// Notes that something of an endpoint is due at `due`.
     pub(crate) fn plan(&mut self, config: &mut Config, endpoint: i64, due: i64) {
         let Some(entry) = config.endpoints.get_mut(&endpoint) else { return };
+        entry.low = entry.low.min(due);
         if due < entry.next_due {
             entry.next_due = due;
             self.relist(config, endpoint);

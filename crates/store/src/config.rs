@@ -65,6 +65,9 @@ pub(crate) struct EndpointEntry {
     pub(crate) next_due: i64,
     /// Where it stands in the agenda.
     pub(crate) listed_at: Option<i64>,
+    /// Claims look at what is due from here on: before it the index is full of what was claimed. Where one process
+    /// writes, it is not.
+    pub(crate) low: i64,
     /// How often it was looked in a row and there was nothing to do for it, where slots are shared out.
     pub(crate) idle_looks: u32,
 }
@@ -243,6 +246,7 @@ impl Config {
             leased: 0,
             next_due: i64::MAX,
             listed_at: None,
+            low: 0,
             idle_looks: 0,
         };
         self.endpoints.insert(record.row, entry);

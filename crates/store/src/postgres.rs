@@ -14,13 +14,16 @@ mod codec;
 mod columns;
 mod config;
 mod credit;
-mod fast;
+mod effect;
 mod follow;
 mod health;
+mod job;
 mod jobs;
+mod lane;
 pub(crate) mod migrate;
 pub(crate) mod node;
 pub(crate) mod partition;
+mod plan;
 pub(crate) mod pool;
 mod prune;
 mod read;
@@ -38,6 +41,7 @@ mod sweep;
 mod take_over;
 mod tx;
 mod upkeep;
+mod write;
 
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +50,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
 
 use crate::{Error, Policy};
-use fast::Job;
+use job::Job;
 use node::{Node, lock};
 use pool::Address;
 

@@ -13,8 +13,10 @@ use tokio_postgres::{Client, Row, Statement};
 use super::Fault;
 use super::columns::{Delivered, Deliveries, Healths, Messages, Settled as SettledColumns, Waiting};
 use super::config::read_standing;
-use super::fast::{self, Job, Plan};
-use super::node::{Lane, Node, lock};
+use super::job::{self, Job};
+use super::lane::Lane;
+use super::node::{Node, lock};
+use super::plan::{self, Plan};
 use super::slow;
 use super::sql::Params;
 
@@ -67,13 +69,6 @@ struct Link {
 impl Link {
     async fn open(node: &Node) -> Result<Self, Fault> {
         let client = node.address.connect().await?;
-        // Plans must not depend on how full a table was when they were made.
-        client
-            .batch_execute(
-                "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
-                 SET enable_mergejoin = off; SET enable_bitmapscan = off; SET jit = off",
-            )
-            .await?;
         Ok(Self {
             enter: client.prepare("SELECT restante_enter($1, $2, $3, $4)").await?,
             messages: client.prepare(Messages::INSERT).await?,
@@ -192,7 +187,7 @@ impl Writer {
 
     /// Answers what needs no transaction, hands on what needs one of its own, and keeps the rest.
     fn sort(&self, jobs: Vec<Job>) -> Vec<Job> {
-        let (plain, alone) = fast::sort(&self.node, jobs);
+        let (plain, alone) = job::sort(&self.node, jobs);
         for job in alone {
             tokio::spawn(slow::run(Arc::clone(&self.node), job));
         }
@@ -222,13 +217,13 @@ impl Writer {
 
     /// Writes the jobs as one transaction and answers them. Those that are answered are taken out.
     async fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), Fault> {
-        let slotless = fast::slotless(&self.node, jobs);
+        let slotless = job::slotless(&self.node, jobs);
         self.node.ask_once_for_slots(slotless).await?;
         if self.link.as_ref().is_none_or(|link| link.client.is_closed()) {
             self.link = Some(Link::open(&self.node).await?);
         }
         let (lane, seq) = self.node.take_lane().await?;
-        let failing = fast::failing(&self.node, jobs);
+        let failing = job::failing(&self.node, jobs);
         let Some(link) = &self.link else { return Err(Fault::NoConnection("no link".into())) };
         // Runs of failures are counted one after the other, over all nodes.
         let begun = if failing.is_empty() {
@@ -247,7 +242,7 @@ impl Writer {
             }
         };
         let is_begun = begun.is_some();
-        let plan = fast::plan(&self.node, jobs, begun.unwrap_or_default());
+        let plan = plan::plan(&self.node, jobs, begun.unwrap_or_default());
         if let Err(fault) = plan.prepare(&self.node).await {
             plan.undo(&self.node);
             self.link = None;

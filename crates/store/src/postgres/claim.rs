@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use restante_core::delivery::{self, CancelReason, Claim, Over, Terms};
 use restante_core::{Delivery, State as Stage, Timestamp};
+use rustc_hash::FxHashMap;
 
 use super::Fault;
-use super::codec::{DELIVERY_COLUMNS, MESSAGE_COLUMNS, MessageRow, Stored, int, read_delivery, read_message};
+use super::codec::{
+    DELIVERY_COLUMNS, MESSAGE_COLUMNS, MessageRow, Stored, int, read_delivery, read_message, small,
+    state_code,
+};
 use super::node::Node;
 use super::settle::holds;
 use super::tx::{Access, Tx};
@@ -19,7 +23,7 @@ const CLAIM_PER_ENDPOINT: u32 = 64;
 /// Lanes that one statement of a claim names.
 const LANES_MAX: usize = 200;
 /// Columns of a delivery, in front of those of its message.
-const DELIVERY_WIDTH: usize = 23;
+pub(super) const DELIVERY_WIDTH: usize = 23;
 /// Pending deliveries that a deletion or a pause ended and that one claim marks.
 const SWEEP_MAX: usize = 512;
 /// Statements that one claim makes before it tells the caller what it has.
@@ -32,6 +36,7 @@ const NO_DIAL_PAUSE: Duration = Duration::from_millis(500);
 struct Ready {
     endpoint: i64,
     room: u32,
+    low: i64,
 }
 
 impl Node {
@@ -81,7 +86,8 @@ impl Node {
                 Room::Squeezed | Room::Full | Room::Closed => 0,
             };
             left -= room;
-            lanes.push(Ready { endpoint, room });
+            let low = state.config.endpoints.get(&endpoint).map_or(0, |entry| entry.low);
+            lanes.push(Ready { endpoint, room, low });
         }
         lanes
     }
@@ -89,9 +95,10 @@ impl Node {
     async fn claim_from(self: &Arc<Self>, lanes: &[Ready], now: Timestamp) -> Result<usize, Error> {
         let endpoints: Arc<[i64]> = lanes.iter().map(|lane| lane.endpoint).collect();
         let rooms: Arc<[i32]> = lanes.iter().map(|lane| int(lane.room)).collect();
+        let lows: Arc<[i64]> = lanes.iter().map(|lane| lane.low).collect();
         self.write(Access::Messages, move |tx| {
-            let (endpoints, rooms) = (Arc::clone(&endpoints), Arc::clone(&rooms));
-            Box::pin(async move { tx.claim(&endpoints, &rooms, now).await })
+            let (endpoints, rooms, lows) = (Arc::clone(&endpoints), Arc::clone(&rooms), Arc::clone(&lows));
+            Box::pin(async move { tx.claim(&endpoints, &rooms, &lows, now).await })
         })
         .await
     }
@@ -171,23 +178,33 @@ impl Node {
 
 impl Tx {
     /// Leases due deliveries of lanes, up to the room of each.
-    async fn claim(&mut self, endpoints: &[i64], rooms: &[i32], now: Timestamp) -> Result<usize, Fault> {
+    async fn claim(
+        &mut self,
+        endpoints: &[i64],
+        rooms: &[i32],
+        lows: &[i64],
+        now: Timestamp,
+    ) -> Result<usize, Fault> {
         // Rows that others hold are passed over: neither a claim elsewhere nor a cancel is waited for.
         let statement = format!(
             "SELECT {DELIVERY_COLUMNS}, {MESSAGE_COLUMNS} \
-             FROM unnest($1::bigint[], $2::int[]) AS lane (endpoint, room) \
+             FROM unnest($1::bigint[], $2::int[], $4::bigint[]) AS lane (endpoint, room, low) \
              CROSS JOIN LATERAL (SELECT workspace, key, pauses FROM work WHERE work.endpoint = lane.endpoint \
-             AND node IS NULL AND due_at <= $3 ORDER BY due_at, key LIMIT lane.room FOR UPDATE SKIP LOCKED) AS work \
+             AND node IS NULL AND due_at >= lane.low AND due_at <= $3 ORDER BY due_at, key LIMIT lane.room FOR UPDATE SKIP LOCKED) AS work \
              JOIN delivery ON delivery.workspace = work.workspace AND delivery.key = work.key \
              JOIN message ON message.workspace = delivery.workspace AND message.key = delivery.message \
              FOR UPDATE OF delivery SKIP LOCKED"
         );
-        let rows = self.query(&statement, &[&endpoints, &rooms, &now.millis()]).await?;
+        let rows = self.query(&statement, &[&endpoints, &rooms, &now.millis(), &lows]).await?;
         let mut due = Vec::with_capacity(rows.len());
         for row in &rows {
             due.push((read_delivery(row)?, read_message(row, DELIVERY_WIDTH)?));
         }
         due.sort_by_key(|(stored, _)| (stored.row.life.due_at, stored.row.key));
+        let mut lows: FxHashMap<i64, i64> = endpoints.iter().copied().zip(lows.iter().copied()).collect();
+        for (stored, _) in &due {
+            lows.insert(stored.row.endpoint, stored.row.life.due_at.millis());
+        }
         let mut leased = Vec::new();
         for (stored, message) in due {
             if stored.row.life.state != Stage::Pending {
@@ -210,19 +227,21 @@ impl Tx {
                         let stored = self.begun(stored, life, now, view.settings.version);
                         self.stage(&stored, message)?;
                         leased.push(stored);
+                    } else if let Some(low) = lows.get_mut(&stored.row.endpoint) {
+                        *low = (*low).min(stored.row.life.due_at.millis());
                     }
                 }
             }
         }
         self.write_leases(&leased).await?;
-        for endpoint in endpoints {
-            self.look_up_due(*endpoint).await?;
-        }
+        let lows: Vec<i64> = endpoints.iter().map(|row| lows.get(row).copied().unwrap_or(0)).collect();
+        self.staged.emptied.extend(endpoints.iter().copied().zip(lows.iter().copied()));
+        self.look_up_due(endpoints, &lows).await?;
         Ok(leased.len())
     }
 
     /// The row of a delivery whose attempt this node begins.
-    fn begun(&self, mut stored: Stored, life: Delivery, now: Timestamp, version: u32) -> Stored {
+    pub(super) fn begun(&self, mut stored: Stored, life: Delivery, now: Timestamp, version: u32) -> Stored {
         // An attempt never starts before the end of the one before, even if the clock went back.
         let start = stored.row.life.ended_at.map_or(now, |ended| ended.max(now));
         stored.row.claimed = true;
@@ -233,7 +252,8 @@ impl Tx {
         stored
     }
 
-    fn stage(&mut self, stored: &Stored, message: MessageRow) -> Result<(), Fault> {
+    /// Stages what leaves for a lease that is about to be written.
+    pub(super) fn stage(&mut self, stored: &Stored, message: MessageRow) -> Result<(), Fault> {
         let content = {
             let state = self.node.state();
             Arc::new(state.agenda.content_bytes.hold(message.content))
@@ -243,8 +263,8 @@ impl Tx {
         self.hand_over(stored.clone(), message.id, &content, received_at, claimed_at)
     }
 
-    /// Writes what a claim begins, all at once.
-    async fn write_leases(&self, leased: &[Stored]) -> Result<(), Fault> {
+    /// Writes the rows of [`Tx::begun`], all at once.
+    pub(super) async fn write_leases(&self, leased: &[Stored]) -> Result<(), Fault> {
         if leased.is_empty() {
             return Ok(());
         }
@@ -253,42 +273,36 @@ impl Tx {
         let started_at = column(|it| it.row.started_at.unwrap_or_default());
         let made: Vec<i32> = leased.iter().map(|it| int(it.row.life.attempts_made)).collect();
         let versions: Vec<Option<i32>> = leased.iter().map(|it| it.row.endpoint_version.map(int)).collect();
+        let ends: Vec<Option<i64>> =
+            leased.iter().map(|it| it.row.life.ended_at.map(Timestamp::millis)).collect();
+        let back_to: Vec<Option<i16>> =
+            leased.iter().map(|it| it.row.life.back_to.map(|state| small(state_code(state)))).collect();
+        let jobs: Vec<Option<i64>> = leased.iter().map(|it| it.row.job).collect();
         self.execute(
             "UPDATE delivery SET state = 1, claimed = true, made = it.made, started_at = it.started_at, \
-             endpoint_version = it.version, node = $6 \
-             FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::bigint[], $5::int[]) \
-             AS it (workspace, key, made, started_at, version) \
+             endpoint_version = it.version, ended_at = it.ended_at, back_to = it.back_to, job = it.job, node = $9 \
+             FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], \
+             $8::bigint[]) AS it (workspace, key, made, started_at, version, ended_at, back_to, job) \
              WHERE delivery.workspace = it.workspace AND delivery.key = it.key",
-            &[&workspaces, &keys, &made, &started_at, &versions, &self.me],
+            &[&workspaces, &keys, &made, &started_at, &versions, &ends, &back_to, &jobs, &self.me],
         )
         .await?;
-        self.execute(
-            "UPDATE work SET node = $3 FROM unnest($1::bigint[], $2::bigint[]) AS it (workspace, key) \
-             WHERE work.workspace = it.workspace AND work.key = it.key",
-            &[&workspaces, &keys, &self.me],
-        )
-        .await?;
-        Ok(())
-    }
-
-    /// Leases a locked delivery for the attempt that `leased` has begun.
-    pub(super) async fn lease(
-        &mut self,
-        stored: Stored,
-        leased: Delivery,
-        now: Timestamp,
-    ) -> Result<(), Fault> {
-        let Some(message) = self.load_message(stored.workspace, stored.row.message).await? else {
-            return Err(Fault::Damaged(format!("delivery {} has no message", stored.row.key)));
+        let pauses = {
+            let state = self.node.state();
+            let pauses = |it: &Stored| Ok(state.endpoint(it.row.endpoint)?.standing.pauses);
+            leased.iter().map(pauses).collect::<Result<Vec<i64>, Fault>>()?
         };
-        let version = self.endpoint(stored.row.endpoint)?.settings.version;
-        let before = stored.row.life.state;
-        let stored = self.begun(stored, leased, now, version);
-        // `write_delivery` compares with what was there before.
-        let mut old = stored.clone();
-        old.row.life.state = before;
-        self.write_delivery(&old, &stored.row.life).await?;
-        self.stage(&stored, message)
+        let (endpoints, dues) = (column(|it| it.row.endpoint), column(|it| it.row.life.due_at.millis()));
+        self.execute(
+            "INSERT INTO work (workspace, key, endpoint, due_at, pauses, node) \
+             SELECT *, $6::int FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) \
+             ON CONFLICT (workspace, key) DO UPDATE SET due_at = excluded.due_at, pauses = excluded.pauses, \
+             node = excluded.node",
+            &[&workspaces, &keys, &endpoints, &dues, &pauses, &self.me],
+        )
+        .await?;
+        let skipped = leased.iter().filter(|it| it.row.life.back_to == Some(Stage::Skipped));
+        self.delete_skipped(skipped).await
     }
 
     pub(super) async fn load_message(

@@ -13,13 +13,19 @@ use restante_core::{State, Timestamp, delivery};
 use rustc_hash::FxHashMap;
 
 use super::Fault;
-use super::codec::Stored;
+use super::claim::DELIVERY_WIDTH;
+use super::codec::{
+    DELIVERY_COLUMNS, DELIVERY_TABLES, MESSAGE_COLUMNS, MessageRow, Stored, read_delivery, read_message,
+};
 use super::config::standing;
 use super::read::Skipped;
+use super::settle::write_out;
 use super::sql::sql_limit;
 use super::tx::{EndpointView, Tx};
 use crate::agenda::Room;
 use crate::record::{ReplayKind, ReplayState};
+
+pub(super) use progress::Tallies;
 
 /// Items of a replay looked at in one step. Those whose deliveries are in flight are passed over.
 const LOOK_MAX: usize = 256;
@@ -194,13 +200,13 @@ impl Tx {
         items: &[Item],
         now: Timestamp,
     ) -> Result<Vec<i64>, Fault> {
-        let mut begun = Vec::with_capacity(items.len());
-        for (position, mut stored) in self.lock_items(view.workspace, job.row, items).await? {
+        let (mut begun, mut leased, mut first_attempts) = (Vec::new(), Vec::new(), Vec::new());
+        for (position, mut stored, message) in self.lock_items(view.workspace, job.row, items).await? {
             let acknowledged = job.kind == ReplayKind::Replay && stored.row.life.state == State::Delivered;
             if let Some(ended) = view.ended(&stored, now) {
                 stored.row.life = ended;
             }
-            let (Ok(leased), false) = (delivery::begin_replay(&stored.row.life), acknowledged) else {
+            let (Ok(life), false) = (delivery::begin_replay(&stored.row.life), acknowledged) else {
                 self.staged.replays_ready = true;
                 continue;
             };
@@ -208,22 +214,26 @@ impl Tx {
             if self.room_to_begin(view.row) == 0 {
                 break;
             }
-            self.write_out(&mut stored).await?;
+            first_attempts.extend(write_out(&mut stored, view));
             stored.row.job = Some(job.row);
-            self.lease(stored, leased, now).await?;
+            let stored = self.begun(stored, life, now, view.settings.version);
+            self.stage(&stored, message)?;
+            leased.push(stored);
             begun.push(position);
         }
+        self.insert_attempts(&first_attempts).await?;
+        self.write_leases(&leased).await?;
         Ok(begun)
     }
 
-    /// Locks the deliveries of some items, as far as nobody else has them. Items that are gone by then, because their
-    /// deliveries were cancelled, are left out.
+    /// Locks the deliveries of some items, as far as nobody else has them, and reads them with their messages. Items
+    /// that are gone by then, because their deliveries were cancelled, are left out.
     async fn lock_items(
         &self,
         workspace: i64,
         job: i64,
         items: &[Item],
-    ) -> Result<Vec<(i64, Stored)>, Fault> {
+    ) -> Result<Vec<(i64, Stored, MessageRow)>, Fault> {
         if items.is_empty() {
             return Ok(Vec::new());
         }
@@ -235,13 +245,21 @@ impl Tx {
         let left = "SELECT position, delivery FROM replay_item WHERE job = $1 AND position = ANY($2) \
              ORDER BY position";
         let rows = self.query(left, &[&job, &positions]).await?;
-        let deliveries = self.deliveries(workspace, &locked).await?;
-        let mut known: FxHashMap<i64, Stored> =
-            deliveries.into_iter().map(|stored| (stored.row.key, stored)).collect();
+        // A delivery without its message cannot be read, and that is a fault.
+        let statement = format!(
+            "SELECT {DELIVERY_COLUMNS}, {MESSAGE_COLUMNS} FROM {DELIVERY_TABLES} \
+             LEFT JOIN message ON message.workspace = delivery.workspace AND message.key = delivery.message \
+             WHERE delivery.workspace = $1 AND delivery.key = ANY($2)"
+        );
+        let mut known = FxHashMap::default();
+        for row in self.query(&statement, &[&workspace, &locked]).await? {
+            let stored = read_delivery(&row)?;
+            known.insert(stored.row.key, (stored, read_message(&row, DELIVERY_WIDTH)?));
+        }
         let mut found = Vec::with_capacity(known.len());
         for row in rows {
-            if let Some(stored) = known.remove(&row.try_get(1)?) {
-                found.push((row.try_get(0)?, stored));
+            if let Some((stored, message)) = known.remove(&row.try_get(1)?) {
+                found.push((row.try_get(0)?, stored, message));
             }
         }
         Ok(found)

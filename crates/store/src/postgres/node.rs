@@ -1,7 +1,6 @@
 //! A node: its row, its lanes, its connections, what it knows of the configuration.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,31 +9,20 @@ use deadpool_postgres::Pool;
 use futures_util::future::BoxFuture;
 use restante_core::id::{Key, KeyMaker};
 use rustc_hash::FxHashMap;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
 use super::Fault;
+use super::lane::{FreeLanes, LANES};
 use super::pool::{self, Address};
 use super::prune::EventPass;
 use super::sql::Sql;
 use super::state::State;
-use super::tx::{Access, Staged, Tx};
+
 use crate::endpoint::ContentBytes;
 use crate::{Change, Error, Policy};
 
-/// Transactions that a node may have open at once.
-const LANES: i32 = 24;
 /// Held while a node chooses its slot: any number that nobody else takes.
 pub(crate) const REGISTER_LOCK: i64 = 7_310_306_452;
-/// How often work is tried that others were in the way of.
-const TRIES_MAX: u32 = 8;
-/// How often work is tried while others change the configuration.
-const STALE_MAX: u32 = 100;
-/// How often and with which pause it is tried to tell others what was stored.
-const PERSIST_TRIES: u32 = 240;
-const PERSIST_PAUSE: Duration = Duration::from_millis(250);
-/// How long it may take to learn what became of a COMMIT: an orphaned transaction ends by itself before that.
-const READ_BACK_TIME: Duration = Duration::from_secs(40);
-const READ_BACK_PAUSE: Duration = Duration::from_millis(100);
 /// A node dials as long as its latest heartbeat that was answered is younger than this. A lapse counts from a second
 /// later by the database's clock.
 const DIAL_TIME: Duration = Duration::from_secs(14);
@@ -45,7 +33,7 @@ pub(super) struct Node {
     pool: Pool,
     pub(super) policy: Policy,
     state: Mutex<State>,
-    lanes: Arc<FreeLanes>,
+    pub(super) lanes: Arc<FreeLanes>,
     pub(super) content_bytes: ContentBytes,
     /// Held while slots are asked for.
     pub(super) asking: tokio::sync::Mutex<()>,
@@ -68,51 +56,11 @@ pub(super) struct Node {
     /// How far the walks over what may have expired are.
     pub(super) event_pass: Mutex<EventPass>,
     /// Held by whoever changes the configuration.
-    changing: tokio::sync::Mutex<()>,
+    pub(super) changing: tokio::sync::Mutex<()>,
     /// Held while news of the configuration are read and taken over.
     pub(super) refreshing: tokio::sync::Mutex<()>,
     /// The last fault of the database, while it lasts.
     pub(super) broken: Mutex<Option<String>>,
-}
-
-/// What is to be over before the caller of a transaction is answered.
-struct After {
-    /// The configuration that it made.
-    epoch: Option<i64>,
-    /// What other nodes were asked to withdraw.
-    asked: Vec<i64>,
-}
-
-/// Lanes that no transaction uses, each with the number of its latest one.
-struct FreeLanes {
-    numbers: Mutex<Vec<(i32, i64)>>,
-    permits: Arc<Semaphore>,
-}
-
-/// A lane in use. Transactions on it come one after the other.
-pub(super) struct Lane {
-    number: i32,
-    seq: i64,
-    lanes: Arc<FreeLanes>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Lane {
-    pub(super) fn number(&self) -> i32 {
-        self.number
-    }
-
-    /// The number of the next transaction.
-    pub(super) fn advance(&mut self) -> i64 {
-        self.seq += 1;
-        self.seq
-    }
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        lock(&self.lanes.numbers).push((self.number, self.seq));
-    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -140,10 +88,7 @@ impl Node {
             asking: tokio::sync::Mutex::new(()),
             asked: Mutex::default(),
             state: Mutex::new(state),
-            lanes: Arc::new(FreeLanes {
-                numbers: Mutex::new((0..LANES).map(|number| (number, 0)).collect()),
-                permits: Arc::new(Semaphore::new(LANES.unsigned_abs() as usize)),
-            }),
+            lanes: Arc::new(FreeLanes::new()),
             due: Notify::new(),
             changes: broadcast::channel(4096).0,
             watched_elsewhere: AtomicBool::new(false),
@@ -306,206 +251,6 @@ impl Node {
     /// A connection that nobody else uses.
     pub(super) async fn connection(&self) -> Result<Sql, Fault> {
         Ok(Sql::new(pool::take(&self.pool).await?))
-    }
-
-    pub(super) async fn take_lane(&self) -> Result<(Lane, i64), Fault> {
-        let permit = Arc::clone(&self.lanes.permits).acquire_owned().await;
-        let permit = permit.map_err(|_| Fault::NoConnection("closed".into()))?;
-        let free = lock(&self.lanes.numbers).pop();
-        let Some((number, seq)) = free else { return Err(Fault::NoConnection("no lane is free".into())) };
-        let mut lane = Lane { number, seq, lanes: Arc::clone(&self.lanes), _permit: permit };
-        let seq = lane.advance();
-        Ok((lane, seq))
-    }
-
-    /// Whether the latest transaction of a lane took effect, when the answer to its COMMIT did not come. Waits until
-    /// it has ended one way or the other.
-    pub(super) async fn read_back(&self, lane: &Lane, me: i32) -> Result<bool, Fault> {
-        let asked = async {
-            loop {
-                match self.read_mark(lane, me).await {
-                    Ok(Some(seq)) => return Ok(seq == lane.seq),
-                    Ok(None) => return Err(Fault::CommitUnknown("the node counted as dead".into())),
-                    Err(fault) => tracing::warn!(error.message = %fault, "a commit cannot be read back yet"),
-                }
-                tokio::time::sleep(READ_BACK_PAUSE).await;
-            }
-        };
-        let unknown = || Fault::CommitUnknown("the database does not answer".into());
-        tokio::time::timeout(READ_BACK_TIME, asked).await.map_err(|_| unknown())?
-    }
-
-    /// The number of the latest transaction of a lane that took effect. The lock waits for one that still runs.
-    async fn read_mark(&self, lane: &Lane, me: i32) -> Result<Option<i64>, Fault> {
-        let sql = self.connection().await?;
-        let statement = "SELECT seq FROM mark WHERE node = $1 AND lane = $2 FOR UPDATE";
-        let row = match sql.first(statement, &[&me, &lane.number]).await {
-            Ok(row) => row,
-            Err(fault) => {
-                sql.throw_away();
-                return Err(fault);
-            }
-        };
-        Ok(row.map(|row| row.try_get(0)).transpose()?)
-    }
-
-    /// Runs `work` as one transaction, again where others were in the way, and answers when all that must be over
-    /// before is over.
-    pub(super) async fn write<T: Send>(
-        self: &Arc<Self>,
-        access: Access,
-        work: impl for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync,
-    ) -> Result<T, Error> {
-        let (mut tries, mut access) = (0, access);
-        let (value, after) = loop {
-            tries += 1;
-            // Changes of the configuration come one after the other: each has to know the one before.
-            let turn = match access {
-                Access::Configuration => Some(self.changing.lock().await),
-                Access::Messages => None,
-            };
-            let fault = match self.try_write(access, &work).await {
-                Ok((value, after)) => {
-                    if let Some(epoch) = after.epoch {
-                        self.persist(|| self.know(epoch)).await?;
-                    }
-                    break (value, after);
-                }
-                Err(fault) => fault,
-            };
-            drop(turn);
-            if matches!(fault, Fault::NeedsConfiguration) && access == Access::Messages {
-                access = Access::Configuration;
-            } else if matches!(fault, Fault::Stale) && tries < STALE_MAX {
-                // Others go on changing it; somebody gets ahead each time.
-                self.refresh().await?;
-            } else if tries < TRIES_MAX {
-                self.mend(fault, tries).await?;
-            } else {
-                return Err(fault.into());
-            }
-        };
-        if let Some(epoch) = after.epoch {
-            self.persist(|| self.until_epoch(epoch)).await?;
-        }
-        if !after.asked.is_empty() {
-            self.persist(|| self.until_withdrawn(&after.asked)).await?;
-        }
-        Ok(value)
-    }
-
-    /// Does what has to be done since something was stored: tried again until it works, for it cannot be undone.
-    async fn persist<F: Future<Output = Result<(), Fault>>>(
-        &self,
-        what: impl Fn() -> F,
-    ) -> Result<(), Fault> {
-        let mut tries = 0;
-        loop {
-            match what().await {
-                Err(fault) if tries < PERSIST_TRIES => {
-                    tracing::warn!(error.message = %fault, "what was stored cannot be told to all nodes yet");
-                    tries += 1;
-                    tokio::time::sleep(PERSIST_PAUSE).await;
-                }
-                other => return other,
-            }
-        }
-    }
-
-    /// Takes over a configuration that this node has just made.
-    async fn know(self: &Arc<Self>, epoch: i64) -> Result<(), Fault> {
-        let known = self.state().config.endpoints.len();
-        while self.state().epoch < epoch {
-            self.refresh().await?;
-        }
-        if self.state().config.endpoints.len() > known {
-            // Whoever made an endpoint is likely to use it.
-            let slotless = self.state().slotless();
-            self.ask_once_for_slots(slotless).await?;
-        }
-        Ok(())
-    }
-
-    /// Does what a fault asks for before the same is tried again; gives it back when that is no use.
-    pub(super) async fn mend(&self, fault: Fault, tries: u32) -> Result<(), Fault> {
-        if matches!(fault, Fault::Stale) {
-            self.refresh().await
-        } else if matches!(fault, Fault::Gone) {
-            self.register().await
-        } else if fault.is_transient() || fault.is_broken_link() {
-            tracing::debug!(error.message = %fault, "a transaction is tried again");
-            tokio::time::sleep(Duration::from_millis(5 << tries.min(7))).await;
-            Ok(())
-        } else if fault.is_taken_key() {
-            let mut state = self.state();
-            let last = Key::from_value(state.last_key).at();
-            state.keys.skip_to(last + Duration::from_secs(1));
-            Ok(())
-        } else {
-            Err(fault)
-        }
-    }
-
-    async fn try_write<T: Send>(
-        self: &Arc<Self>,
-        access: Access,
-        work: &(impl for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync),
-    ) -> Result<(T, After), Fault> {
-        let tenure = self.state().tenure;
-        let mut tx = Tx::begin(self, access).await?;
-        let epoch = Some(tx.epoch).filter(|_| access == Access::Configuration);
-        let value = work(&mut tx).await?;
-        let staged = tx.commit().await?;
-        Ok((value, After { epoch, asked: self.take_effect(staged, tenure) }))
-    }
-
-    /// Makes what a transaction staged real in memory. Returns what other nodes were asked to withdraw.
-    fn take_effect(self: &Arc<Self>, staged: Staged, tenure: u64) -> Vec<i64> {
-        let mut state = self.state();
-        for key in staged.ended {
-            state.let_go(key);
-        }
-        let mut parcels = Vec::with_capacity(staged.begun.len());
-        for (stored, parcel) in staged.begun {
-            state.hold(stored);
-            parcels.push(parcel);
-        }
-        for (endpoint, due) in staged.looked_up {
-            let state = &mut *state;
-            state.agenda.set_due(&mut state.config, endpoint, due);
-        }
-        for (endpoint, due) in staged.planned {
-            let state = &mut *state;
-            state.agenda.plan(&mut state.config, endpoint, due);
-        }
-        for (endpoint, open) in staged.replays {
-            if open {
-                state.replays.open.insert(endpoint)
-            } else {
-                state.replays.open.remove(&endpoint)
-            };
-            state.replays.ready = true;
-        }
-        state.replays.ready |= staged.replays_ready;
-        for (endpoint, unswept) in staged.unswept {
-            if unswept {
-                state.unswept.insert(endpoint)
-            } else {
-                state.unswept.remove(&endpoint)
-            };
-        }
-        for key in staged.building {
-            state.building.remove(&key);
-        }
-        let back = state.dispatch(parcels, tenure);
-        for what in staged.withdrawals {
-            state.withdraw(what);
-        }
-        drop(state);
-        self.give_back(back);
-        self.announce(staged.changes);
-        self.wake();
-        staged.asked
     }
 
     /// Tells listeners here, and those on other nodes a little later.

@@ -23,6 +23,10 @@ const LOCK_MS: u32 = 10_000;
 const IDLE_MS: u32 = 15_000;
 /// How long the network may be silent before a connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(10);
+/// Every statement has one good plan: by an index, row by row. It must not depend on how full a table was when the
+/// statement was first prepared.
+const PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off \
+     -c enable_mergejoin=off -c jit=off";
 /// Connections for what is not written in batches.
 const POOL_MAX: usize = 16;
 
@@ -58,7 +62,7 @@ impl Address {
         config.tcp_user_timeout(SILENCE);
         config.options(format!(
             "{} -c statement_timeout={STATEMENT_MS} -c lock_timeout={LOCK_MS} \
-             -c idle_in_transaction_session_timeout={IDLE_MS} -c synchronous_commit=on",
+             -c idle_in_transaction_session_timeout={IDLE_MS} -c synchronous_commit=on {PLANS}",
             config.get_options().unwrap_or_default()
         ));
         Ok(Self { config, tls: MakeRustlsConnect::new(tls) })

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::Fault;
 use super::accept::{Birth, NewDelivery, PRICE};
 use super::codec::{EVENT, int, small, tail_column};
-use super::fast::{self, Job};
+use super::job::{self, Job};
 use super::node::Node;
 use super::tx::{Access, Tx};
 use crate::receipts::{read_receipts, write_receipts};
@@ -21,11 +21,11 @@ use crate::{
 };
 
 /// Attempts settled in one transaction.
-const SETTLE_MAX: usize = 32;
+const SETTLE_MAX: usize = 256;
 
 /// Does a job and answers it. On a fault the caller learns that there is no answer.
 pub(super) async fn run(node: Arc<Node>, job: Job) {
-    let slotless = fast::slotless(&node, std::slice::from_ref(&job));
+    let slotless = job::slotless(&node, std::slice::from_ref(&job));
     if let Err(fault) = node.ask_once_for_slots(slotless).await {
         tracing::warn!(error.message = %fault, "slots cannot be asked for");
     }
@@ -97,26 +97,31 @@ async fn settle(
 async fn settle_some(node: &Arc<Node>, finished: Arc<[Finished]>) -> Result<Vec<Settled>, Error> {
     node.write(Access::Messages, move |tx| {
         let finished = Arc::clone(&finished);
-        Box::pin(async move { tx.settle_all(&finished).await })
+        Box::pin(async move { tx.settle_held(&finished).await })
     })
     .await
 }
 
 impl Tx {
-    async fn settle_all(&mut self, finished: &[Finished]) -> Result<Vec<Settled>, Fault> {
-        let mut settled = Vec::with_capacity(finished.len());
-        for one in finished {
-            let key = one.lease.delivery.key().value();
-            let held = self.node.state().leases.get(&key).map(|stored| stored.workspace);
-            settled.push(match held {
-                Some(workspace) => {
-                    let me = self.me;
-                    self.settle(workspace, one, me).await?
-                }
-                None => Settled::LeaseLost,
-            });
-        }
-        Ok(settled)
+    /// Settles what this node holds.
+    async fn settle_held(&mut self, finished: &[Finished]) -> Result<Vec<Settled>, Fault> {
+        let held: Vec<Option<(i64, Finished)>> = {
+            let state = self.node.state();
+            let held = |one: &Finished| {
+                let stored = state.leases.get(&one.lease.delivery.key().value())?;
+                Some((stored.workspace, one.clone()))
+            };
+            finished.iter().map(held).collect()
+        };
+        let is_held: Vec<bool> = held.iter().map(Option::is_some).collect();
+        let held: Vec<(i64, Finished)> = held.into_iter().flatten().collect();
+        let me = self.me;
+        let mut verdicts = self.settle_all(&held, me).await?.into_iter();
+        let settled = is_held.into_iter().map(|is_held| {
+            let verdict = if is_held { verdicts.next() } else { None };
+            verdict.map_or(Settled::LeaseLost, Settled::from)
+        });
+        Ok(settled.collect())
     }
 
     /// Stores a request of a workspace whose credits are counted.

@@ -13,7 +13,7 @@ use restante_core::id::{
 use tokio::sync::{Notify, broadcast, oneshot};
 
 use super::Postgres;
-use super::fast::Job;
+use super::job::Job;
 use super::node::lock;
 use super::read::{self, Reader};
 use super::tx::Access;

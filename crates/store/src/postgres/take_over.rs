@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use restante_core::id::{Id, Key};
 use restante_core::limits::{LEASE_MARGIN, TIMEOUT_SECONDS};
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
@@ -10,7 +11,7 @@ use restante_core::{Attempt, Outcome, Timestamp};
 use super::Fault;
 use super::codec::{DELIVERY_COLUMNS, DELIVERY_TABLES, Stored, read_delivery};
 use super::node::Node;
-use super::settle::holds;
+use super::settle::Verdict;
 use super::sql::Sql;
 use super::tx::{Access, Tx};
 use crate::{Error, Finished, Lease};
@@ -113,11 +114,7 @@ impl Node {
                 if tx.first(still, &[&node]).await?.is_none() {
                     return Ok(0);
                 }
-                let mut lost = 0;
-                for stored in leases.iter() {
-                    lost += usize::from(tx.lose(stored, node, now).await?);
-                }
-                Ok(lost)
+                tx.lose(&leases, node, now).await
             })
         })
         .await
@@ -208,21 +205,25 @@ async fn leases_of(sql: &Sql, lapsed: &Lapsed) -> Result<Vec<Stored>, Fault> {
 }
 
 impl Tx {
-    /// Settles a lease of a lapsed node as lost, if it is still there.
-    async fn lose(&mut self, seen: &Stored, node: i32, now: Timestamp) -> Result<bool, Fault> {
-        let Some(id) = self.delivery_id(seen).await? else { return Ok(false) };
-        let lease = Lease { delivery: id, attempt: seen.row.life.attempts_made };
-        let stored = self.lock_delivery(seen.workspace, seen.row.key).await?;
-        let Some(stored) = stored.filter(|stored| holds(stored, lease, node)) else { return Ok(false) };
-        let started_at = Timestamp::from_millis(stored.row.started_at.unwrap_or(now.millis()));
-        let ended_at = now.max(started_at);
-        let finished = Finished {
-            lease,
-            attempt: Attempt { number: lease.attempt, outcome: Outcome::Lost, started_at, ended_at },
-            endpoint_version: stored.row.endpoint_version.unwrap_or(1),
-            jitter: Jitter::NONE,
-        };
-        self.settle(stored.workspace, &finished, node).await?;
-        Ok(true)
+    /// Settles leases of a lapsed node as lost, as far as they are still there. Returns how many.
+    async fn lose(&mut self, seen: &[Stored], node: i32, now: Timestamp) -> Result<usize, Fault> {
+        let messages = self.messages_of(seen.iter()).await?;
+        let mut finished = Vec::with_capacity(seen.len());
+        for stored in seen {
+            let Some((tail, _)) = messages.get(&stored.row.message) else { continue };
+            let delivery = Id::new(Key::from_value(stored.row.key), *tail);
+            let number = stored.row.life.attempts_made;
+            let started_at = Timestamp::from_millis(stored.row.started_at.unwrap_or(now.millis()));
+            let ended_at = now.max(started_at);
+            let one = Finished {
+                lease: Lease { delivery, attempt: number },
+                attempt: Attempt { number, outcome: Outcome::Lost, started_at, ended_at },
+                endpoint_version: stored.row.endpoint_version.unwrap_or(1),
+                jitter: Jitter::NONE,
+            };
+            finished.push((stored.workspace, one));
+        }
+        let verdicts = self.settle_all(&finished, node).await?;
+        Ok(verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Recorded(_))).count())
     }
 }

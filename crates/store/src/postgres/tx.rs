@@ -10,7 +10,8 @@ use restante_core::message::MessageId;
 use super::Fault;
 use super::codec::{DELIVERY_BY_KEY, Stored, cause_code, ending_code, int, read_delivery, small, state_code};
 use super::config::EndpointEntry;
-use super::node::{Lane, Node};
+use super::lane::Lane;
+use super::node::Node;
 use super::sql::Sql;
 use super::state::State;
 use crate::code::SENDING;
@@ -52,6 +53,8 @@ pub(super) struct Staged {
     pub(super) planned: Vec<(i64, i64)>,
     /// Endpoints whose earliest due time was read: (endpoint, due time).
     pub(super) looked_up: Vec<(i64, Option<i64>)>,
+    /// Up to where lanes were emptied: (endpoint, due time).
+    pub(super) emptied: Vec<(i64, i64)>,
     /// What this node must not dial.
     pub(super) withdrawals: Vec<Withdraw>,
     /// Rows of `withdrawal` for other nodes.
@@ -392,13 +395,19 @@ impl Tx {
         Ok(())
     }
 
-    /// Reads an endpoint's earliest due time from the table.
-    pub(super) async fn look_up_due(&mut self, endpoint: i64) -> Result<(), Fault> {
-        let statement =
-            "SELECT due_at FROM work WHERE endpoint = $1 AND node IS NULL ORDER BY due_at, key LIMIT 1";
-        let row = self.first(statement, &[&endpoint]).await?;
-        let due = row.map(|row| row.try_get(0)).transpose()?;
-        self.staged.looked_up.push((endpoint, due));
+    /// Reads endpoints' earliest due times from the table.
+    pub(super) async fn look_up_due(&mut self, endpoints: &[i64], lows: &[i64]) -> Result<(), Fault> {
+        let rows = self
+            .query(
+                "SELECT endpoint, (SELECT due_at FROM work WHERE work.endpoint = asked.endpoint AND node IS NULL \
+                 AND due_at >= asked.low ORDER BY due_at, key LIMIT 1) \
+                 FROM unnest($1::bigint[], $2::bigint[]) AS asked (endpoint, low)",
+                &[&endpoints, &lows],
+            )
+            .await?;
+        for row in rows {
+            self.staged.looked_up.push((row.try_get(0)?, row.try_get(1)?));
+        }
         Ok(())
     }
 }

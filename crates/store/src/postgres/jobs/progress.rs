@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use restante_core::{Delivery, Outcome, Timestamp};
+use restante_core::{Attempt, Delivery, Outcome, Timestamp};
 use serde::Serialize;
 
 use crate::endpoint::Feed;
@@ -12,32 +12,81 @@ use crate::postgres::config::parse;
 use crate::postgres::tx::Tx;
 use crate::record::{ReplayJob, ReplayKind, ReplayState};
 
-impl Tx {
-    /// Notes what an attempt came to for the job its delivery belongs to. `stored` is what it was before, `life` what
-    /// it is now.
-    pub(in crate::postgres) async fn note_result(
-        &mut self,
-        stored: &Stored,
-        outcome: &Outcome,
-        life: &Delivery,
-        now: Timestamp,
-    ) -> Result<(), Fault> {
-        let Some(job) = stored.row.job else { return Ok(()) };
+/// What attempts came to for the jobs their deliveries belong to, by the rows of their records.
+#[derive(Default)]
+pub(in crate::postgres) struct Tallies(BTreeMap<i64, Tally>);
+
+impl Tallies {
+    /// `stored` is what the delivery was before, `life` what it is now.
+    pub(in crate::postgres) fn push(&mut self, stored: &Stored, attempt: &Attempt, life: &Delivery) {
+        let Some(job) = stored.row.job else { return };
         let is_replay = stored.row.life.back_to.is_some();
         if !is_replay && !life.state.is_final() {
-            return Ok(());
+            return;
         }
-        let running = if is_replay { self.add_running(job, -1).await? } else { None };
-        let delivered = matches!(outcome, Outcome::Delivered { .. });
-        self.update_job(job, now, |it| {
-            let counts = is_replay || it.kind == ReplayKind::Recover;
-            if counts && it.state != ReplayState::Ended {
-                it.delivered += u64::from(delivered);
-                it.failed += u64::from(!delivered);
+        let tally = self.0.entry(job).or_insert_with(|| Tally::of(stored.row.endpoint));
+        tally.at = attempt.ended_at;
+        let count = if is_replay { &mut tally.replayed } else { &mut tally.planned };
+        match &attempt.outcome {
+            Outcome::Delivered { .. } => count.delivered += 1,
+            Outcome::Failed(_) | Outcome::Lost => count.failed += 1,
+        }
+        tally.replays += i32::from(is_replay);
+    }
+}
+
+/// What attempts came to for one job.
+struct Tally {
+    endpoint: i64,
+    /// When the last of them ended.
+    at: Timestamp,
+    /// How many of them the job began.
+    replays: i32,
+    replayed: Count,
+    /// Those that were made on the deliveries' schedules.
+    planned: Count,
+}
+
+#[derive(Default)]
+struct Count {
+    delivered: u64,
+    failed: u64,
+}
+
+impl Tally {
+    fn of(endpoint: i64) -> Self {
+        let (replayed, planned) = (Count::default(), Count::default());
+        Self { endpoint, at: Timestamp::default(), replays: 0, replayed, planned }
+    }
+
+    fn count(&self, job: &mut ReplayJob) {
+        if job.state == ReplayState::Ended {
+            return;
+        }
+        let planned = (job.kind == ReplayKind::Recover).then_some(&self.planned);
+        for count in planned.into_iter().chain([&self.replayed]) {
+            job.delivered += count.delivered;
+            job.failed += count.failed;
+        }
+    }
+}
+
+impl Tx {
+    /// Notes what attempts came to for the jobs their deliveries belong to.
+    pub(in crate::postgres) async fn note_results(&mut self, tallies: &Tallies) -> Result<(), Fault> {
+        let mut idle = Vec::new();
+        for (job, tally) in &tallies.0 {
+            if tally.replays > 0 && self.add_running(*job, -tally.replays).await? == Some(0) {
+                idle.push((*job, tally));
             }
-        })
-        .await?;
-        if running == Some(0) { self.finish_if_done(stored.row.endpoint, job, now).await } else { Ok(()) }
+        }
+        for (job, tally) in &tallies.0 {
+            self.update_job(*job, tally.at, |it| tally.count(it)).await?;
+        }
+        for (job, tally) in idle {
+            self.finish_if_done(tally.endpoint, job, tally.at).await?;
+        }
+        Ok(())
     }
 
     /// Takes a delivery that was cancelled out of what replays have not begun.
