@@ -195,7 +195,12 @@ impl Agenda {
     /// The dispatcher asks for work: lanes that were full may have been widened since.
     pub(crate) fn begin_claim(&mut self, config: &mut Config, now: Timestamp) {
         self.claimed_at = now.millis();
-        for endpoint in std::mem::take(&mut self.crowded) {
+        let widened = |row: &i64| {
+            let entry = config.endpoints.get(row);
+            entry.is_none_or(|entry| entry.endpoint.leases_max() > entry.leased || entry.gone.is_some())
+        };
+        let widened: Vec<i64> = self.crowded.iter().copied().filter(widened).collect();
+        for endpoint in widened {
             self.relist(config, endpoint);
         }
     }

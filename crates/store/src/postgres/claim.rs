@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use restante_core::delivery::{self, CancelReason, Claim, Over, Terms};
 use restante_core::{Delivery, State as Stage, Timestamp};
 use rustc_hash::FxHashMap;
@@ -14,6 +15,7 @@ use super::codec::{
 };
 use super::node::Node;
 use super::settle::holds;
+use super::sql::Params;
 use super::tx::{Access, Tx};
 use crate::agenda::Room;
 use crate::{Changed, Claimed, Error, Lease};
@@ -23,7 +25,7 @@ const CLAIM_PER_ENDPOINT: u32 = 64;
 /// Lanes that one statement of a claim names.
 const LANES_MAX: usize = 200;
 /// Columns of a delivery, in front of those of its message.
-pub(super) const DELIVERY_WIDTH: usize = 23;
+const DELIVERY_WIDTH: usize = 23;
 /// Pending deliveries that a deletion or a pause ended and that one claim marks.
 const SWEEP_MAX: usize = 512;
 /// Statements that one claim makes before it tells the caller what it has.
@@ -278,29 +280,33 @@ impl Tx {
         let back_to: Vec<Option<i16>> =
             leased.iter().map(|it| it.row.life.back_to.map(|state| small(state_code(state)))).collect();
         let jobs: Vec<Option<i64>> = leased.iter().map(|it| it.row.job).collect();
-        self.execute(
-            "UPDATE delivery SET state = 1, claimed = true, made = it.made, started_at = it.started_at, \
-             endpoint_version = it.version, ended_at = it.ended_at, back_to = it.back_to, job = it.job, node = $9 \
-             FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], \
-             $8::bigint[]) AS it (workspace, key, made, started_at, version, ended_at, back_to, job) \
-             WHERE delivery.workspace = it.workspace AND delivery.key = it.key",
-            &[&workspaces, &keys, &made, &started_at, &versions, &ends, &back_to, &jobs, &self.me],
-        )
-        .await?;
         let pauses = {
             let state = self.node.state();
             let pauses = |it: &Stored| Ok(state.endpoint(it.row.endpoint)?.standing.pauses);
             leased.iter().map(pauses).collect::<Result<Vec<i64>, Fault>>()?
         };
         let (endpoints, dues) = (column(|it| it.row.endpoint), column(|it| it.row.life.due_at.millis()));
-        self.execute(
+        let begun: Params<'_> =
+            &[&workspaces, &keys, &made, &started_at, &versions, &ends, &back_to, &jobs, &self.me];
+        let begun = self.execute(
+            "UPDATE delivery SET state = 1, claimed = true, made = it.made, started_at = it.started_at, \
+             endpoint_version = it.version, ended_at = it.ended_at, back_to = it.back_to, job = it.job, node = $9 \
+             FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], \
+             $8::bigint[]) AS it (workspace, key, made, started_at, version, ended_at, back_to, job) \
+             WHERE delivery.workspace = it.workspace AND delivery.key = it.key",
+            begun,
+        );
+        let held: Params<'_> = &[&workspaces, &keys, &endpoints, &dues, &pauses, &self.me];
+        let held = self.execute(
             "INSERT INTO work (workspace, key, endpoint, due_at, pauses, node) \
              SELECT *, $6::int FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) \
              ON CONFLICT (workspace, key) DO UPDATE SET due_at = excluded.due_at, pauses = excluded.pauses, \
              node = excluded.node",
-            &[&workspaces, &keys, &endpoints, &dues, &pauses, &self.me],
-        )
-        .await?;
+            held,
+        );
+        // In one round trip.
+        let (begun, held) = join(begun, held).await;
+        begun.and(held)?;
         let skipped = leased.iter().filter(|it| it.row.life.back_to == Some(Stage::Skipped));
         self.delete_skipped(skipped).await
     }

@@ -11,12 +11,10 @@ mod progress;
 
 use restante_core::{State, Timestamp, delivery};
 use rustc_hash::FxHashMap;
+use tokio_postgres::Row;
 
 use super::Fault;
-use super::claim::DELIVERY_WIDTH;
-use super::codec::{
-    DELIVERY_COLUMNS, DELIVERY_TABLES, MESSAGE_COLUMNS, MessageRow, Stored, read_delivery, read_message,
-};
+use super::codec::{MESSAGE_COLUMNS, Stored, read_message, state};
 use super::config::standing;
 use super::read::Skipped;
 use super::settle::write_out;
@@ -136,8 +134,7 @@ impl Tx {
     ) -> Result<usize, Fault> {
         let items = self.items(job.row).await?;
         let keys: Vec<i64> = items.iter().map(|item| item.delivery).collect();
-        let known = self.deliveries(view.workspace, &keys).await?;
-        let states: FxHashMap<i64, State> = known.iter().map(|it| (it.row.key, it.row.life.state)).collect();
+        let states = self.states(view.workspace, &keys).await?;
         let (mut over, mut waiting) = (Vec::new(), Vec::new());
         for item in items {
             match states.get(&item.delivery) {
@@ -168,6 +165,17 @@ impl Tx {
         self.staged.replays_ready |= skipped > 0;
         self.finish_if_done(view.row, job.row, now).await?;
         Ok(count)
+    }
+
+    /// Where some deliveries stand, by their keys. They are not locked.
+    async fn states(&self, workspace: i64, keys: &[i64]) -> Result<FxHashMap<i64, State>, Fault> {
+        if keys.is_empty() {
+            return Ok(FxHashMap::default());
+        }
+        let statement = "SELECT key, state FROM delivery WHERE workspace = $1 AND key = ANY($2)";
+        let rows = self.query(statement, &[&workspace, &keys]).await?;
+        let read = |row: &Row| Ok((row.try_get(0)?, state(i64::from(row.try_get::<_, i16>(1)?))?));
+        rows.iter().map(read).collect()
     }
 
     /// What a replay has not begun, oldest first.
@@ -201,7 +209,10 @@ impl Tx {
         now: Timestamp,
     ) -> Result<Vec<i64>, Fault> {
         let (mut begun, mut leased, mut first_attempts) = (Vec::new(), Vec::new(), Vec::new());
-        for (position, mut stored, message) in self.lock_items(view.workspace, job.row, items).await? {
+        let locked = self.lock_items(view.workspace, job.row, items).await?;
+        let messages: Vec<i64> = locked.iter().map(|(_, stored)| stored.row.message).collect();
+        let messages = self.load_messages(view.workspace, &messages).await?;
+        for (position, mut stored) in locked {
             let acknowledged = job.kind == ReplayKind::Replay && stored.row.life.state == State::Delivered;
             if let Some(ended) = view.ended(&stored, now) {
                 stored.row.life = ended;
@@ -214,10 +225,13 @@ impl Tx {
             if self.room_to_begin(view.row) == 0 {
                 break;
             }
+            let Some(message) = messages.get(&stored.row.message) else {
+                return Err(Fault::Damaged(format!("delivery {} has no message", stored.row.key)));
+            };
             first_attempts.extend(write_out(&mut stored, view));
             stored.row.job = Some(job.row);
             let stored = self.begun(stored, life, now, view.settings.version);
-            self.stage(&stored, message)?;
+            self.stage(&stored, read_message(message, 0)?)?;
             leased.push(stored);
             begun.push(position);
         }
@@ -226,14 +240,14 @@ impl Tx {
         Ok(begun)
     }
 
-    /// Locks the deliveries of some items, as far as nobody else has them, and reads them with their messages. Items
-    /// that are gone by then, because their deliveries were cancelled, are left out.
+    /// Locks the deliveries of some items, as far as nobody else has them. Items that are gone by then, because their
+    /// deliveries were cancelled, are left out.
     async fn lock_items(
         &self,
         workspace: i64,
         job: i64,
         items: &[Item],
-    ) -> Result<Vec<(i64, Stored, MessageRow)>, Fault> {
+    ) -> Result<Vec<(i64, Stored)>, Fault> {
         if items.is_empty() {
             return Ok(Vec::new());
         }
@@ -245,24 +259,27 @@ impl Tx {
         let left = "SELECT position, delivery FROM replay_item WHERE job = $1 AND position = ANY($2) \
              ORDER BY position";
         let rows = self.query(left, &[&job, &positions]).await?;
-        // A delivery without its message cannot be read, and that is a fault.
-        let statement = format!(
-            "SELECT {DELIVERY_COLUMNS}, {MESSAGE_COLUMNS} FROM {DELIVERY_TABLES} \
-             LEFT JOIN message ON message.workspace = delivery.workspace AND message.key = delivery.message \
-             WHERE delivery.workspace = $1 AND delivery.key = ANY($2)"
-        );
-        let mut known = FxHashMap::default();
-        for row in self.query(&statement, &[&workspace, &locked]).await? {
-            let stored = read_delivery(&row)?;
-            known.insert(stored.row.key, (stored, read_message(&row, DELIVERY_WIDTH)?));
-        }
+        let deliveries = self.deliveries(workspace, &locked).await?;
+        let mut known: FxHashMap<i64, Stored> =
+            deliveries.into_iter().map(|stored| (stored.row.key, stored)).collect();
         let mut found = Vec::with_capacity(known.len());
         for row in rows {
-            if let Some((stored, message)) = known.remove(&row.try_get(1)?) {
-                found.push((row.try_get(0)?, stored, message));
+            if let Some(stored) = known.remove(&row.try_get(1)?) {
+                found.push((row.try_get(0)?, stored));
             }
         }
         Ok(found)
+    }
+
+    /// The rows of some messages, for [`read_message`], by their keys.
+    async fn load_messages(&self, workspace: i64, keys: &[i64]) -> Result<FxHashMap<i64, Row>, Fault> {
+        if keys.is_empty() {
+            return Ok(FxHashMap::default());
+        }
+        let statement =
+            format!("SELECT {MESSAGE_COLUMNS} FROM message WHERE workspace = $1 AND key = ANY($2)");
+        let rows = self.query(&statement, &[&workspace, &keys]).await?;
+        rows.into_iter().map(|row| Ok((row.try_get(0)?, row))).collect()
     }
 
     /// Puts some skipped deliveries on their schedules.

@@ -66,17 +66,15 @@ impl Node {
     async fn take_over_from(self: &Arc<Self>, lapsed: &Lapsed, now: Timestamp) -> Result<usize, Error> {
         let mut total = 0;
         let leases = self.leases_of(lapsed).await?;
-        let left = leases.len();
-        let ended: Vec<Stored> = leases.into_iter().filter(|it| self.has_ended(it, lapsed)).collect();
-        let complete = ended.len() == left;
+        let (ended, left): (Vec<_>, Vec<_>) = leases.into_iter().partition(|it| self.has_ended(it, lapsed));
         for chunk in ended.chunks(CHUNK) {
             let chunk: Arc<[Stored]> = chunk.into();
             let node = lapsed.node;
             total += self.lose_all_of(node, chunk, now).await?;
         }
-        self.free_slots(lapsed).await?;
+        self.free_slots(lapsed, &left).await?;
         let longest = Duration::from_secs(u64::from(*TIMEOUT_SECONDS.end()));
-        if complete && lapsed.unseen > longest + LEASE_MARGIN {
+        if left.is_empty() && lapsed.unseen > longest + LEASE_MARGIN {
             self.bury(lapsed).await?;
         }
         Ok(total)
@@ -120,8 +118,8 @@ impl Node {
         .await
     }
 
-    /// Slots of a lapsed node are free when the attempts that had them have ended.
-    async fn free_slots(self: &Arc<Self>, lapsed: &Lapsed) -> Result<(), Fault> {
+    /// Slots of a lapsed node are free when the attempts that had them have ended: `left` are its leases that have not.
+    async fn free_slots(self: &Arc<Self>, lapsed: &Lapsed, left: &[Stored]) -> Result<(), Fault> {
         let sql = self.connection().await?;
         let rows = sql.query("SELECT endpoint FROM slots WHERE node = $1", &[&lapsed.node]).await?;
         let mut free: Vec<i64> = Vec::new();
@@ -130,12 +128,16 @@ impl Node {
             let state = self.state();
             for row in rows {
                 let endpoint: i64 = row.try_get(0)?;
-                // The next attempt elsewhere is no sooner after the last one here than the rate allows.
-                let pace = state.endpoint(endpoint).map_or(Duration::ZERO, |entry| {
-                    let rate = entry.settings.receiver.rate_per_second();
-                    rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate))
+                // What was dialled with an earlier, longer timeout is among `left`.
+                let least = state.endpoint(endpoint).map_or(longest, |entry| {
+                    let receiver = &entry.settings.receiver;
+                    // The next attempt elsewhere is no sooner after the last one here than the rate allows.
+                    let rate = receiver.rate_per_second();
+                    let pace = rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
+                    receiver.timeout().max(pace)
                 });
-                if lapsed.unseen > longest.max(pace) + LEASE_MARGIN {
+                let held = left.iter().any(|stored| stored.row.endpoint == endpoint);
+                if !held && lapsed.unseen > least + LEASE_MARGIN {
                     free.push(endpoint);
                 }
             }

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use futures_util::future::join;
 use restante_core::Timestamp;
 use restante_core::id::{DeliveryId, Id, Key, Tail};
 use restante_core::message::MessageId;
@@ -12,7 +13,7 @@ use super::codec::{DELIVERY_BY_KEY, Stored, cause_code, ending_code, int, read_d
 use super::config::EndpointEntry;
 use super::lane::Lane;
 use super::node::Node;
-use super::sql::Sql;
+use super::sql::{Params, Sql};
 use super::state::State;
 use crate::code::SENDING;
 use crate::endpoint::{Endpoint, Settings};
@@ -129,15 +130,22 @@ impl Tx {
             staged: Staged::default(),
         };
         let lane = tx.lane.number();
-        tx.batch("BEGIN").await?;
+        // Both are on their way before the first is answered.
+        let begin = tx.batch("BEGIN");
         match access {
             Access::Messages => {
-                let enter = "SELECT restante_enter($1, $2, $3, $4)";
-                tx.execute(enter, &[&me, &lane, &seq, &epoch]).await?;
+                let enter: Params<'_> = &[&me, &lane, &seq, &epoch];
+                let enter = tx.execute("SELECT restante_enter($1, $2, $3, $4)", enter);
+                let (begun, entered) = join(begin, enter).await;
+                begun.and(entered)?;
             }
             Access::Configuration => {
-                let change = "SELECT restante_change($1, $2, $3, $4)";
-                tx.epoch = tx.one(change, &[&me, &lane, &seq, &epoch]).await?.try_get(0)?;
+                let change: Params<'_> = &[&me, &lane, &seq, &epoch];
+                let change = tx.one("SELECT restante_change($1, $2, $3, $4)", change);
+                let (begun, changed) = join(begin, change).await;
+                begun?;
+                let epoch = changed?.try_get(0)?;
+                tx.epoch = epoch;
             }
         }
         Ok(tx)
