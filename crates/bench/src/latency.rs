@@ -39,6 +39,16 @@ impl Percentiles {
         (self.count > 0).then_some(self.p50_us)
     }
 
+    /// An upper bound of both together.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            p50_us: self.p50_us.max(other.p50_us),
+            p99_us: self.p99_us.max(other.p99_us),
+            max_us: self.max_us.max(other.max_us),
+        }
+    }
+
     /// The 99th percentile in microseconds; `None` without latencies.
     pub(crate) fn p99(&self) -> Option<u64> {
         (self.count > 0).then_some(self.p99_us)

@@ -8,6 +8,7 @@ mod child;
 mod disk;
 mod flow;
 mod machine;
+mod postgres;
 mod rates;
 mod scale;
 mod server;
@@ -25,12 +26,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::bars::Bar;
 use self::child::Sink;
 use self::machine::Machine;
+use self::postgres::{Cluster, Facts};
 use self::rates::Rates;
 use self::scale::{Part, Scale};
+use self::stage::claims::Claims;
 use self::stage::hanging::Hanging;
 use self::stage::hostile::Hostile;
 use self::stage::latency::LatencyFigures;
 use self::stage::memory::Memory;
+use self::stage::nodes::Nodes;
 use self::stage::start::Start;
 
 #[derive(clap::Args)]
@@ -42,6 +46,15 @@ pub(crate) struct Args {
     /// Directory on a real disk under which each server gets a data directory of its own.
     #[arg(long, default_value = "target/bench-data")]
     data_root: PathBuf,
+
+    /// Measure the store for many nodes, on a PostgreSQL that is started below the data root from the installed
+    /// binaries.
+    #[arg(long)]
+    postgres: bool,
+
+    /// A further setting of that PostgreSQL, as name=value.
+    #[arg(long, requires = "postgres")]
+    postgres_setting: Vec<String>,
 
     /// Measure only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -76,6 +89,8 @@ pub(crate) struct Args {
 pub(crate) struct Document {
     quick: bool,
     machine: Machine,
+    /// Null: the embedded database was measured.
+    postgres: Option<Facts>,
     server_env: Vec<(String, String)>,
     scale: Scale,
     connections: usize,
@@ -93,6 +108,8 @@ struct Figures {
     start: Option<Start>,
     hanging: Option<Hanging>,
     hostile: Option<Hostile>,
+    nodes: Option<Nodes>,
+    claims: Option<Claims>,
     /// Acknowledged deliveries that never arrived, over all parts; null when no part delivers.
     lost: Option<u64>,
 }
@@ -102,6 +119,8 @@ struct Bench {
     restante: PathBuf,
     /// Holds all data directories; removed at the end.
     directory: TempDir,
+    /// `None`: servers have the embedded database.
+    cluster: Option<Cluster>,
     sink: Sink,
     scale: Scale,
     connections: usize,
@@ -128,6 +147,10 @@ pub(crate) fn run(args: Args) -> Result<Document> {
 }
 
 async fn measure(args: Args) -> Result<Document> {
+    let of_postgres = |part: &&Part| matches!(part, Part::Nodes | Part::Claims);
+    if let Some(part) = args.only.iter().find(of_postgres).filter(|_| !args.postgres) {
+        bail!("{part:?} can be measured only with --postgres");
+    }
     let restante = binary(&args.restante)?;
     std::fs::create_dir_all(&args.data_root).with_context(|| {
         format!("cannot create {}\nhint: choose another --data-root", args.data_root.display())
@@ -137,9 +160,14 @@ async fn measure(args: Args) -> Result<Document> {
     if machine.filesystem == "tmpfs" {
         progress("the data root is in memory: no commit reaches a disk, the figures mean nothing")?;
     }
+    let cluster = match args.postgres {
+        true => Some(Cluster::start(&data_root, &args.postgres_setting).await?),
+        false => None,
+    };
     let bench = Bench {
         restante,
         directory: tempfile::Builder::new().prefix("run-").tempdir_in(&data_root)?,
+        cluster,
         sink: Sink::start().await?,
         scale: args.scale.scale(args.quick),
         connections: args.connections,
@@ -148,9 +176,11 @@ async fn measure(args: Args) -> Result<Document> {
         server_env: args.server_env,
     };
     let figures = figures(&bench, &args.only).await?;
-    let bars = bars::judge(&figures);
+    let postgres = bench.cluster.as_ref().map(Cluster::facts);
+    let bars = if args.postgres { bars::judge_postgres(&figures) } else { bars::judge(&figures) };
     let Bench { scale, connections, body_bytes, server_env, .. } = bench;
-    Ok(Document { quick: args.quick, machine, server_env, scale, connections, body_bytes, figures, bars })
+    let quick = args.quick;
+    Ok(Document { quick, machine, postgres, server_env, scale, connections, body_bytes, figures, bars })
 }
 
 async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
@@ -171,12 +201,19 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
     if wanted(Part::Hostile) {
         figures.hostile = Some(stage::hostile::measure(bench).await?);
     }
+    if wanted(Part::Nodes) && bench.cluster.is_some() {
+        figures.nodes = Some(stage::nodes::measure(bench).await?);
+    }
+    if let Some(cluster) = bench.cluster.as_ref().filter(|_| wanted(Part::Claims)) {
+        figures.claims = Some(stage::claims::measure(bench, cluster).await?);
+    }
     let lost = [
         figures.rates.lost(),
         figures.latency.as_ref().map(|latency| latency.lost),
         figures.memory.as_ref().map(|memory| memory.lost),
         figures.start.as_ref().map(|start| start.lost),
         figures.hanging.as_ref().map(|hanging| hanging.healthy_lost),
+        figures.nodes.as_ref().map(|nodes| nodes.lost),
     ];
     figures.lost = lost.into_iter().flatten().reduce(|sum, lost| sum + lost);
     Ok(figures)
@@ -199,4 +236,12 @@ fn parse_variable(text: &str) -> Result<(String, String)> {
 /// Tells a person at the terminal what is being measured.
 fn progress(line: &str) -> Result<()> {
     Ok(writeln!(stderr(), "{line}")?)
+}
+
+/// The last lines of a log.
+fn tail(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(10)..].join("\n")
 }

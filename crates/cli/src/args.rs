@@ -12,7 +12,8 @@ use clap::{Parser, Subcommand};
     args_conflicts_with_subcommands = true,
     before_help = "Examples:\n  restante                      serve on 127.0.0.1:8420, data in ./restante-data\n  \
                    restante serve --dev          also deliver to http and private addresses\n  \
-                   restante tour                 see in half a minute what it does"
+                   restante tour                 see in half a minute what it does\n  \
+                   restante migrate --from sqlite:./restante-data --to postgres://…   move to PostgreSQL"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -27,9 +28,22 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Watch a throw-away server deliver, fail, retry and replay: no set-up, under 30 seconds
     Tour,
+    /// Move a data directory into an empty PostgreSQL, for any number of nodes
+    Migrate(Migrate),
     /// Print the reference page of all settings
     #[command(hide = true)]
     ConfigReference,
+}
+
+/// From where to where everything is moved.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Migrate {
+    /// The data directory of a server that is stopped, as sqlite:DIR. It is only read
+    #[arg(long, value_name = "sqlite:DIR")]
+    pub(crate) from: String,
+    /// The database, postgres://user:password@host/database, which holds nothing yet [default: the setting database_url]
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
 }
 
 /// Flags of the server. Those that are settings win over the environment and the file.

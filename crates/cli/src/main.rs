@@ -2,6 +2,7 @@
 
 mod args;
 mod log;
+mod migrate;
 mod opened;
 mod output;
 mod serve;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         None => serve::run(&args.serve),
         Some(Command::Serve(serve)) => serve::run(&serve),
         Some(Command::Tour) => tour::run(),
+        Some(Command::Migrate(migrate)) => migrate::run(&migrate),
         Some(Command::ConfigReference) => output::line(restante_server::config::reference().trim_end()),
     };
     match done {

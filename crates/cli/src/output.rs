@@ -14,6 +14,18 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a line for people, in place of the one before where that is unfinished business.
+pub(crate) fn progress(text: &str, finished: bool) {
+    let mut talk = std::io::stderr().lock();
+    // Standard error gone: there is nobody left to tell.
+    let _ = match (talk.is_terminal(), finished) {
+        (true, false) => write!(talk, "\r\x1b[K{text}"),
+        (true, true) => writeln!(talk, "\r\x1b[K{text}"),
+        (false, false) => Ok(()),
+        (false, true) => writeln!(talk, "{text}"),
+    };
+}
+
 /// Says what went wrong, and what to do about it if an error in the chain is a [`Hint`].
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     let mut talk = std::io::stderr().lock();

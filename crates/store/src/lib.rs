@@ -18,6 +18,7 @@ pub mod row;
 pub mod sqlite;
 #[cfg(feature = "conformance")]
 pub mod testbed;
+pub mod transfer;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -94,11 +94,14 @@ pub struct Workspace {
     pub owners: Vec<String>,
     /// Upper bound for its sources, 1 to 365 days.
     pub retention_days_max: u32,
+    /// Made by the first start. There is one at most, also when several nodes start at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first: bool,
 }
 
 impl Workspace {
     pub fn new(name: String, owners: Vec<String>) -> Self {
-        Self { name, owners, retention_days_max: *limits::RETENTION_DAYS.end() }
+        Self { name, owners, retention_days_max: *limits::RETENTION_DAYS.end(), first: false }
     }
 }
 
@@ -251,6 +254,9 @@ impl From<health::Notice> for NoticeKind {
 impl Kept for Workspace {
     const KIND: Kind = Kind::Workspace;
     type IdKind = id::kind::Workspace;
+    fn lookup(&self) -> Option<String> {
+        self.first.then(|| "first".to_owned())
+    }
 }
 
 impl Kept for Source {

@@ -98,6 +98,24 @@ impl Tally {
     }
 }
 
+impl Report {
+    /// Both as one, for two generators that ran at the same time. Of percentiles the worse is taken.
+    pub(crate) fn beside(mut self, other: Self) -> Self {
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.sent += other.sent;
+        self.acknowledged += other.acknowledged;
+        self.errors += other.errors;
+        self.unanswered += other.unanswered;
+        self.first_sent_us = self.first_sent_us.min(other.first_sent_us);
+        self.last_answer_us = self.last_answer_us.max(other.last_answer_us);
+        self.acks_per_second = per_second(self.acknowledged, self.first_sent_us, self.last_answer_us);
+        self.ack = self.ack.worse(other.ack);
+        self
+    }
+}
+
 /// `count` over the time between two moments in microseconds; 0 when no time passed.
 #[expect(clippy::cast_precision_loss, reason = "counts and spans stay far below 2^53")]
 pub(crate) fn per_second(count: u64, from_us: u64, to_us: u64) -> f64 {
@@ -122,6 +140,21 @@ mod tests {
         assert_eq!(report.statuses, BTreeMap::from([(200, 1), (201, 1), (503, 1)]));
         assert_eq!((report.ack.count, report.ack.p50_us, report.ack.max_us), (2, 10, 20));
         assert_eq!(report.first_sent_us, 1_000_000);
+    }
+
+    #[test]
+    fn two_generators_count_as_one_over_both_their_times() {
+        let one = |status, at_us, latency_us| {
+            let mut tally = Tally::new();
+            tally.record(&Turn { n: 0, due: clock::now(), due_us: at_us }, Some((status, latency_us)));
+            let report = tally.report(1);
+            Report { last_answer_us: at_us + 1_000_000, ..report }
+        };
+        let both = one(StatusCode::OK, 1_000_000, 10).beside(one(StatusCode::CREATED, 2_000_000, 30));
+        assert_eq!((both.sent, both.acknowledged, both.errors, both.unanswered), (2, 2, 0, 0));
+        assert_eq!((both.first_sent_us, both.last_answer_us), (1_000_000, 3_000_000));
+        assert!((both.acks_per_second - 1.0).abs() < 1e-9, "two in two seconds");
+        assert_eq!((both.ack.count, both.ack.p50_us), (2, 30), "the worse of the two");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::Figures;
 use super::rates::Rate;
+use super::stage::claims::{Claiming, Claims};
+use super::stage::nodes::{Compared, Nodes};
 use super::statistics::float;
 
 /// One bar and how a run did.
@@ -113,6 +115,47 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
     ]
 }
 
+/// Due deliveries and endpoints that the bars of claims are about.
+const CLAIM_ROWS_MIN: u64 = 1_000_000;
+const CLAIM_ENDPOINTS_MIN: u64 = 10_000;
+const HELD_SECONDS_MIN: f64 = 30.0;
+
+/// The bars of the store for many nodes.
+pub(super) fn judge_postgres(figures: &Figures) -> Vec<Bar> {
+    let rates = &figures.rates;
+    let ratio = |rate: &Option<Rate>| rate.as_ref().and_then(|rate| rate.ratio_median);
+    let claims = figures.claims.as_ref();
+    let p99_ms = |part: fn(&Claims) -> &Claiming| {
+        claims.and_then(|claims| part(claims).latency.p99()).map(|us| float(us) / 1e3)
+    };
+    let is_large =
+        claims.is_some_and(|claims| claims.rows >= CLAIM_ROWS_MIN && claims.endpoints >= CLAIM_ENDPOINTS_MIN);
+    let is_long = claims.is_some_and(|claims| claims.held_seconds >= HELD_SECONDS_MIN);
+    // Differences of less than 5 % are noise.
+    let beside = |name, shape: fn(&Nodes) -> &Compared| {
+        at_least(name, figures.nodes.as_ref().and_then(|it| shape(it).ratio_median), 0.95, "of that of one")
+    };
+    vec![
+        at_least("durable accepts", ratio(&rates.accepts), 0.20, "of the ceiling"),
+        at_least("events to one destination", ratio(&rates.events1), 0.12, "of the ceiling"),
+        at_least("deliveries to ten destinations", ratio(&rates.events10), 0.30, "of the ceiling"),
+        at_most(
+            "acknowledgement p99 of one connection",
+            figures.latency.as_ref().and_then(|it| it.one_connection_ack_p99_us).map(|us| us / 1e3),
+            3.0,
+            "ms",
+        ),
+        beside("durable accepts of two nodes", |nodes| &nodes.accepts),
+        beside("events to one destination of two nodes", |nodes| &nodes.events1),
+        beside("deliveries to ten destinations of two nodes", |nodes| &nodes.events10),
+        at_most("claim p99 among many due rows", p99_ms(|it| &it.due), 10.0, "ms").only_if(is_large),
+        at_most("claim p99 beside a held snapshot", p99_ms(|it| &it.held), 10.0, "ms")
+            .only_if(is_large && is_long),
+        at_most("claim p99 with full lanes", p99_ms(|it| &it.saturated), 10.0, "ms").only_if(is_large),
+        at_most("acknowledged and lost", figures.lost.map(float), 0.0, "deliveries"),
+    ]
+}
+
 impl Bar {
     /// Judges only a run of the size that the bar is about; the value is reported in any case.
     fn only_if(self, full_size: bool) -> Self {
@@ -150,6 +193,9 @@ mod tests {
     fn a_bar_that_was_not_measured_is_neither_met_nor_missed() {
         let bars = judge(&Figures::default());
         assert_eq!(bars.len(), 17);
+        assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
+        let bars = judge_postgres(&Figures::default());
+        assert_eq!(bars.len(), 11);
         assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
     }
 }

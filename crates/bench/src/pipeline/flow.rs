@@ -13,6 +13,9 @@ use crate::sink::Stats;
 /// Load before each measurement, in seconds: connections, lanes and caches are then as in a running server.
 const WARM_UP_SECONDS: f64 = 1.0;
 
+/// The same for several nodes: they share out what each may have in flight once a second.
+const SHARE_OUT_SECONDS: f64 = 3.0;
+
 /// How many sources, and how many destinations each has.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
@@ -87,6 +90,40 @@ impl Bench {
         let mut load = self.full_load(vec![url], self.scale.seconds);
         load.publish = Some(self.admin_key.clone());
         self.flow_of(server, load, webhooks).await
+    }
+
+    /// The same as [`Bench::flow`] with two generators, each with half the connections and one of `nodes`. One node
+    /// gets both.
+    pub(super) async fn flow_over(
+        &self,
+        nodes: [&Server; 2],
+        sources: &[Source],
+        destinations: usize,
+    ) -> Result<Flow> {
+        let seconds = SHARE_OUT_SECONDS.min(self.scale.seconds);
+        let warm_up = self.flow_over_once(nodes, sources, destinations, seconds).await?;
+        let mut flow = self.flow_over_once(nodes, sources, destinations, self.scale.seconds).await?;
+        flow.lost += warm_up.lost;
+        Ok(flow)
+    }
+
+    async fn flow_over_once(
+        &self,
+        nodes: [&Server; 2],
+        sources: &[Source],
+        destinations: usize,
+        seconds: f64,
+    ) -> Result<Flow> {
+        self.sink.reset().await?;
+        let [one, other] = nodes.map(|node| {
+            let urls = sources.iter().map(|source| source.intake_at(node)).collect();
+            Load { connections: self.connections.div_ceil(2), ..self.full_load(urls, seconds) }
+        });
+        let (one, other) = tokio::try_join!(one.run(), other.run())?;
+        let report = one.beside(other);
+        let stats = self.sink.wait_for(report.acknowledged * destinations as u64).await?;
+        let [one, other] = [nodes[0].memory()?, nodes[1].memory()?];
+        Ok(Flow::new(&report, &stats, destinations, one.peak_bytes.max(other.peak_bytes)))
     }
 
     async fn flow_of(&self, server: &Server, load: Load, receivers: usize) -> Result<Flow> {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 /// The parts of the benchmark.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum Part {
     /// Generator straight to receiver.
     Ceiling,
@@ -30,6 +30,10 @@ pub(crate) enum Part {
     Hanging,
     /// Honest senders beside hostile clients.
     Hostile,
+    /// One node and two on one database. Only with PostgreSQL.
+    Nodes,
+    /// Claims at the store itself, among many due rows. Only with PostgreSQL.
+    Claims,
 }
 
 #[derive(clap::Args)]
@@ -70,6 +74,22 @@ pub(crate) struct Args {
     /// Healthy destinations beside them [default: 100, quick: 10].
     #[arg(long)]
     healthy_destinations: Option<usize>,
+
+    /// Due deliveries among which claims are measured [default: 1000000, quick: 40000].
+    #[arg(long)]
+    claim_rows: Option<u64>,
+
+    /// Endpoints over which they are spread; all but a hundredth are full in one part [default: 10000, quick: 400].
+    #[arg(long)]
+    claim_endpoints: Option<u64>,
+
+    /// Claims of each part, in seconds [default: 20, quick: 3].
+    #[arg(long)]
+    claim_seconds: Option<f64>,
+
+    /// How long a snapshot has been held when claims are measured beside it, in seconds [default: 30, quick: 5].
+    #[arg(long)]
+    held_seconds: Option<f64>,
 }
 
 /// The sizes of a run, settled.
@@ -84,6 +104,10 @@ pub(crate) struct Scale {
     pub(super) hanging_seconds: f64,
     pub(super) hanging_destinations: usize,
     pub(super) healthy_destinations: usize,
+    pub(super) claim_rows: u64,
+    pub(super) claim_endpoints: u64,
+    pub(super) claim_seconds: f64,
+    pub(super) held_seconds: f64,
 }
 
 /// How long deliveries may stand still before what is missing counts as lost: longer than any retry wait of a run.
@@ -105,6 +129,10 @@ impl Args {
             hanging_seconds: pick(self.hanging_seconds, 60.0, 5.0),
             hanging_destinations: count(self.hanging_destinations, 1_000, 50),
             healthy_destinations: count(self.healthy_destinations, 100, 10),
+            claim_rows: messages(self.claim_rows, 1_000_000, 40_000).max(1),
+            claim_endpoints: messages(self.claim_endpoints, 10_000, 400).max(100),
+            claim_seconds: pick(self.claim_seconds, 20.0, 3.0),
+            held_seconds: pick(self.held_seconds, 30.0, 5.0),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,9 +17,10 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::Bench;
 use super::child::EVENT_TYPE;
 use super::machine::ProcessMemory;
+use super::postgres::Database;
+use super::{Bench, tail};
 use crate::clock;
 use crate::line::Line;
 
@@ -27,6 +29,8 @@ const READY_MAX: Duration = Duration::from_secs(120);
 /// How long a server may take to stop: ten seconds by its promise, and some slack.
 const STOP_MAX: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// What secrets are sealed with in a database of several nodes.
+const SECRET_KEY: &str = "a-secret-key-of-the-benchmark";
 
 /// A running server on a data directory; killed when dropped.
 pub(super) struct Server {
@@ -34,6 +38,8 @@ pub(super) struct Server {
     /// From the start of the process to its first ready answer.
     pub(super) ready_after: Duration,
     data: PathBuf,
+    /// `None`: the embedded one, in `data`. Shared by the nodes that work on it.
+    database: Option<Arc<Database>>,
     admin_key: String,
     child: Child,
     line: Line,
@@ -44,19 +50,37 @@ pub(super) struct Source {
     id: String,
     /// Where to POST for this source.
     pub(super) intake: String,
+    /// The same without the server's address.
+    path: String,
+}
+
+impl Source {
+    /// Where to POST for this source at another node.
+    pub(super) fn intake_at(&self, server: &Server) -> String {
+        format!("http://{}{}", server.address, self.path)
+    }
 }
 
 /// A destination as the API gave it: its own path below `/v1`.
 pub(super) struct Destination(String);
 
 impl Server {
-    /// Starts a server on an empty data directory.
+    /// Starts a server on an empty store.
     pub(super) async fn start(bench: &Bench) -> Result<Self> {
-        let data = tempfile::Builder::new().prefix("data-").tempdir_in(bench.directory.path())?;
-        Self::start_on(bench, data.keep()).await
+        let database = match &bench.cluster {
+            Some(cluster) => Some(cluster.database().await?),
+            None => None,
+        };
+        Self::start_on(bench, new_data(bench)?, database).await
     }
 
-    async fn start_on(bench: &Bench, data: PathBuf) -> Result<Self> {
+    /// Starts another node on the database of `self`.
+    pub(super) async fn another(&self, bench: &Bench) -> Result<Self> {
+        ensure!(self.database.is_some(), "only a database of its own takes several nodes");
+        Self::start_on(bench, new_data(bench)?, self.database.clone()).await
+    }
+
+    async fn start_on(bench: &Bench, data: PathBuf, database: Option<Arc<Database>>) -> Result<Self> {
         let address = free_address()?;
         let log = data.with_extension("log");
         let mut command = Command::new(&bench.restante);
@@ -68,6 +92,9 @@ impl Server {
         }
         command.args(["serve", "--dev"]).current_dir(&data).env("RESTANTE_LISTEN", address.to_string());
         command.env("RESTANTE_DATA", &data).env("RESTANTE_ADMIN_KEY", &bench.admin_key);
+        if let Some(database) = &database {
+            command.env("RESTANTE_DATABASE_URL", database.url()).env("RESTANTE_SECRET_KEY", SECRET_KEY);
+        }
         command.envs(bench.server_env.iter().map(|(name, value)| (name, value)));
         let output = File::options().create(true).append(true).open(&log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
@@ -83,14 +110,15 @@ impl Server {
             );
         }
         let ready_after = clock::now().duration_since(start);
-        Ok(Self { address, ready_after, data, admin_key: bench.admin_key.clone(), child, line })
+        Ok(Self { address, ready_after, data, database, admin_key: bench.admin_key.clone(), child, line })
     }
 
     /// A new source with one `http` destination for each URL. A failed attempt is repeated after a second or so.
     pub(super) async fn source(&mut self, name: &str, urls: &[String]) -> Result<Source> {
         let created = self.call(Method::POST, "/v1/sources", &json!({ "name": name })).await?;
         let (id, token) = (text(&created, "id")?, text(&created, "token")?);
-        let source = Source { id, intake: format!("http://{}/in/{token}", self.address) };
+        let path = format!("/in/{token}");
+        let source = Source { id, intake: format!("http://{}{path}", self.address), path };
         for url in urls {
             self.destination(&source, url, json!({})).await?;
         }
@@ -138,10 +166,14 @@ impl Server {
         self.child.id().and_then(ProcessMemory::of).context("the server ended by itself")
     }
 
-    /// Kills the server and removes its data.
+    /// Kills the server and removes its data, the database with its last node.
     pub(super) async fn discard(mut self) -> Result<()> {
         self.child.kill().await?;
-        Ok(std::fs::remove_dir_all(&self.data)?)
+        std::fs::remove_dir_all(&self.data)?;
+        match self.database.and_then(Arc::into_inner) {
+            Some(database) => database.discard().await,
+            None => Ok(()),
+        }
     }
 
     /// Stops the server in good order and starts it again on the same data.
@@ -152,7 +184,7 @@ impl Server {
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         kill_process(pid.context("the server ended by itself")?, Signal::TERM)?;
         timeout(STOP_MAX, self.child.wait()).await.context("the server did not stop on SIGTERM")??;
-        Self::start_on(bench, self.data.clone()).await
+        Self::start_on(bench, self.data.clone(), self.database.clone()).await
     }
 
     async fn call(&mut self, method: Method, path: &str, body: &Value) -> Result<Value> {
@@ -167,6 +199,10 @@ impl Server {
         ensure!(status.is_success(), "{method} {path} gave {status}: {}", String::from_utf8_lossy(&answer));
         serde_json::from_slice(&answer).with_context(|| format!("the answer to {method} {path} is not JSON"))
     }
+}
+
+fn new_data(bench: &Bench) -> Result<PathBuf> {
+    Ok(tempfile::Builder::new().prefix("data-").tempdir_in(bench.directory.path())?.keep())
 }
 
 async fn wait_until_ready(child: &mut Child, line: &mut Line, start: Instant) -> Result<()> {
@@ -196,12 +232,4 @@ fn free_address() -> Result<SocketAddr> {
 
 fn text(resource: &Value, field: &str) -> Result<String> {
     resource[field].as_str().map(str::to_owned).with_context(|| format!("no {field} in {resource}"))
-}
-
-/// The last lines of a log.
-fn tail(log: &Path) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(10)..].join("\n")
 }

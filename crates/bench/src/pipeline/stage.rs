@@ -1,7 +1,9 @@
 //! The parts that are no rate.
 
+pub(super) mod claims;
 pub(super) mod hanging;
 pub(super) mod hostile;
 pub(super) mod latency;
 pub(super) mod memory;
+pub(super) mod nodes;
 pub(super) mod start;

@@ -114,18 +114,23 @@ async fn first_workspace(
     owner_email: Option<&str>,
     now: Timestamp,
 ) -> Result<WorkspaceId, restante_store::Error> {
-    let oldest = Page { limit: 1, start: Start::Before(Key::from_value(0)), total: false };
-    if let Some(workspace) = store.list::<Workspace>(None, None, oldest).await?.items.first() {
-        return Ok(workspace.id);
+    if let Some(workspace) = oldest_workspace(store).await? {
+        return Ok(workspace);
     }
+    let missing = || restante_store::Error::Damaged("the first workspace could not be made".into());
     let owners = owner_email.map(str::to_owned).into_iter().collect();
-    let workspace = Workspace::new("Default".into(), owners);
+    let workspace = Workspace { first: true, ..Workspace::new("Default".into(), owners) };
     match store.make(None, None, workspace, Tail::from_bits(clock.draw()), now).await? {
         Written::Done(Record { id, .. }) => Ok(id),
-        Written::NotFound | Written::NameTaken | Written::TooMany | Written::Stale => {
-            Err(restante_store::Error::Damaged("the first workspace could not be made".into()))
-        }
+        // By another node that starts at the same time.
+        Written::NameTaken => oldest_workspace(store).await?.ok_or_else(missing),
+        Written::NotFound | Written::TooMany | Written::Stale => Err(missing()),
     }
+}
+
+async fn oldest_workspace(store: &dyn Store) -> Result<Option<WorkspaceId>, restante_store::Error> {
+    let oldest = Page { limit: 1, start: Start::Before(Key::from_value(0)), total: false };
+    Ok(store.list::<Workspace>(None, None, oldest).await?.items.first().map(|workspace| workspace.id))
 }
 
 #[cfg(test)]

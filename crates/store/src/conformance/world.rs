@@ -66,6 +66,15 @@ impl World {
         world
     }
 
+    /// The same world around another store that holds the same.
+    pub async fn around(&self, home: impl Home + 'static) -> Self {
+        let (store, home) = (home.open(self.policy).await, Box::new(home));
+        let tray = Arc::new(Tray::default());
+        let world = Self { store, tray, home, ..*self };
+        world.attach().await;
+        world
+    }
+
     pub async fn attach(&self) {
         self.store.attach(Some(Arc::clone(&self.tray) as _)).await.unwrap();
     }

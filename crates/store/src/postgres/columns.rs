@@ -224,28 +224,28 @@ pub(super) struct Settled<'a> {
 }
 
 impl<'a> Settled<'a> {
-    pub(super) const UPDATE: &'static str = "WITH it AS MATERIALIZED (SELECT * FROM unnest($2::bigint[], $3::bigint[], \
-         $4::bigint[], $5::int[], $6::smallint[], $7::smallint[], $8::int[], $9::int[], $10::bigint[], $11::bigint[], \
-         $12::int[], $13::bigint[], $14::smallint[], $15::bigint[], $16::smallint[], $17::bigint[], $18::bigint[], \
-         $19::int[], $20::bigint[], $21::smallint[], $22::smallint[], $23::smallint[], $24::text[], $25::boolean[], \
-         $26::bigint[]) AS it (workspace, key, endpoint, made, ending_before, state, used, lost, due_at, started_at, version, \
-         ended_at, status, wait_ms, wait_cause, pauses, attempt_started_at, attempt_version, duration_ms, result, \
-         attempt_status, failure, message, uses_budget, webhook)), \
-         done AS (UPDATE delivery SET state = it.state, claimed = false, ending = 0, used = it.used, lost = it.lost, \
-         due_at = it.due_at, started_at = it.started_at, endpoint_version = it.version, ended_at = it.ended_at, \
-         status = it.status, wait_ms = it.wait_ms, wait_cause = it.wait_cause, node = NULL FROM it \
+    // Everything reads what was updated: to join one part with another would take the square of the rows.
+    pub(super) const UPDATE: &'static str = "WITH done AS (UPDATE delivery SET state = it.state, claimed = false, ending = 0, \
+         used = it.used, lost = it.lost, due_at = it.due_at, started_at = it.started_at, endpoint_version = it.version, \
+         ended_at = it.ended_at, status = it.status, wait_ms = it.wait_ms, wait_cause = it.wait_cause, node = NULL \
+         FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::smallint[], $7::smallint[], $8::int[], \
+         $9::int[], $10::bigint[], $11::bigint[], $12::int[], $13::bigint[], $14::smallint[], $15::bigint[], \
+         $16::smallint[], $17::bigint[], $18::bigint[], $19::int[], $20::bigint[], $21::smallint[], $22::smallint[], \
+         $23::smallint[], $24::text[], $25::boolean[], $26::bigint[]) AS it (workspace, key, endpoint, made, \
+         ending_before, state, used, lost, due_at, started_at, version, ended_at, status, wait_ms, wait_cause, pauses, \
+         attempt_started_at, attempt_version, duration_ms, result, attempt_status, failure, message, uses_budget, webhook) \
          WHERE delivery.workspace = it.workspace AND delivery.key = it.key AND delivery.state = 1 AND delivery.node = $1 \
          AND delivery.made = it.made AND delivery.ending = it.ending_before AND delivery.back_to IS NULL \
-         RETURNING delivery.key), \
+         RETURNING it.*), \
          logged AS (INSERT INTO attempt (workspace, delivery, number, endpoint_version, started_at, duration_ms, result, \
          status, failure, message, uses_budget, webhook) \
          SELECT workspace, key, made, attempt_version, attempt_started_at, duration_ms, result, attempt_status, failure, \
-         message, uses_budget, webhook FROM it JOIN done USING (key) WHERE attempt_started_at IS NOT NULL), \
+         message, uses_budget, webhook FROM done WHERE attempt_started_at IS NOT NULL), \
          planned AS (INSERT INTO work (workspace, key, endpoint, due_at, pauses) \
-         SELECT workspace, key, endpoint, due_at, pauses FROM it JOIN done USING (key) WHERE state = 0 \
+         SELECT workspace, key, endpoint, due_at, pauses FROM done WHERE state = 0 \
          ON CONFLICT (workspace, key) DO UPDATE SET due_at = excluded.due_at, pauses = excluded.pauses, node = NULL), \
-         over AS (DELETE FROM work USING it, done WHERE done.key = it.key AND it.state <> 0 \
-         AND work.workspace = it.workspace AND work.key = it.key) \
+         over AS (DELETE FROM work USING done WHERE done.state <> 0 \
+         AND work.workspace = done.workspace AND work.key = done.key) \
          SELECT key FROM done";
 
     pub(super) fn push(&mut self, judged: &'a Judged, pauses: i64) {

@@ -1,5 +1,6 @@
 //! Lanes: each carries a node's transactions one after the other, and remembers the latest in the table `mark`.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ pub(super) const LANES: i32 = 24;
 const READ_BACK_TIME: Duration = Duration::from_secs(40);
 const READ_BACK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Lanes that no transaction uses, each with the number of its latest one.
+/// Lanes that no transaction uses, taken in turn so that each row of `mark` is updated seldom; each with the number of its latest one.
 pub(super) struct FreeLanes {
-    numbers: Mutex<Vec<(i32, i64)>>,
+    numbers: Mutex<VecDeque<(i32, i64)>>,
     permits: Arc<Semaphore>,
 }
 
@@ -51,7 +52,7 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        lock(&self.lanes.numbers).push((self.number, self.seq));
+        lock(&self.lanes.numbers).push_back((self.number, self.seq));
     }
 }
 
@@ -59,7 +60,7 @@ impl Node {
     pub(super) async fn take_lane(&self) -> Result<(Lane, i64), Fault> {
         let permit = Arc::clone(&self.lanes.permits).acquire_owned().await;
         let permit = permit.map_err(|_| Fault::NoConnection("closed".into()))?;
-        let free = lock(&self.lanes.numbers).pop();
+        let free = lock(&self.lanes.numbers).pop_front();
         let Some((number, seq)) = free else { return Err(Fault::NoConnection("no lane is free".into())) };
         let mut lane = Lane { number, seq, lanes: Arc::clone(&self.lanes), _permit: permit };
         let seq = lane.advance();

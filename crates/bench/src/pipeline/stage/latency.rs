@@ -25,6 +25,9 @@ pub(crate) struct LatencyFigures {
     pub(in crate::pipeline) one_connection_to_fdatasync: Option<f64>,
     /// The same of a source without destinations.
     one_connection_inbox_to_fdatasync: Option<f64>,
+    /// Median over the rounds: acknowledgement p99 of one connection, the source having one destination, in
+    /// microseconds.
+    pub(in crate::pipeline) one_connection_ack_p99_us: Option<f64>,
     /// Median over the rounds: arrival p99 at 1,000 requests a second, in microseconds.
     pub(in crate::pipeline) arrival_p99_us_at_1000: Option<f64>,
     pub(in crate::pipeline) lost: u64,
@@ -66,6 +69,9 @@ pub(in crate::pipeline) async fn measure(bench: &Bench) -> Result<LatencyFigures
     Ok(LatencyFigures {
         one_connection_to_fdatasync: to_disk(|round| &round.one_connection),
         one_connection_inbox_to_fdatasync: to_disk(|round| &round.one_connection_inbox),
+        one_connection_ack_p99_us: median(
+            rounds.iter().filter_map(|round| round.one_connection.ack.p99().map(float)),
+        ),
         arrival_p99_us_at_1000: median(
             rounds.iter().filter_map(|round| round.at_1000_per_second.arrival.p99().map(float)),
         ),
@@ -125,10 +131,11 @@ impl Round {
     fn summary(&self) -> String {
         let (fast, one) = (&self.at_1000_per_second, &self.one_connection.ack);
         format!(
-            "  1,000/s: ack p99 {} µs, arrival p99 {} µs; one connection: ack p50 {} µs; fdatasync p50 {:.0} µs",
+            "  1,000/s: ack p99 {} µs, arrival p99 {} µs; one connection: ack p50 {} µs, p99 {} µs; fdatasync p50 {:.0} µs",
             fast.ack.p99_us,
             fast.arrival.p99_us,
             one.p50_us,
+            one.p99_us,
             self.fdatasync_p50_us()
         )
     }
