@@ -122,11 +122,9 @@ fn start_fault(fault: restante_server::StartFault) -> anyhow::Error {
             "set RESTANTE_SECRET_KEY on every node to the same text, such as `openssl rand -hex 32` prints once",
             USAGE,
         ),
-        StartFault::SecretKey(fault) => hinted(
-            fault,
-            "secrets can be read only with the key they were sealed with",
-            USAGE,
-        ),
+        StartFault::SecretKey(fault) => {
+            hinted(fault, "secrets can be read only with the key they were sealed with", USAGE)
+        }
         StartFault::Store(fault) => anyhow::Error::new(fault).context("the store does not answer"),
     }
 }

@@ -6,12 +6,12 @@ use std::process::Command;
 use hyper::Method;
 use serde_json::json;
 
-use crate::process::{Process, data_directory};
+use crate::process::{Home, Process, on_both_stores};
 
-#[tokio::test]
-async fn the_published_bird_client_works_unmodified_and_its_deliveries_verify() {
-    let data = data_directory();
-    let server = Process::start(data.path()).await;
+on_both_stores!(the_published_bird_client_works_unmodified_and_its_deliveries_verify);
+
+async fn the_published_bird_client_works_unmodified_and_its_deliveries_verify(home: Home) {
+    let server = Process::start(&home).await;
     // A key that may do just this.
     let scopes = ["webhooks:read", "webhooks:write", "events:publish"];
     let key = server.call(Method::POST, "/v1/keys", json!({"name": "clients", "scopes": scopes})).await;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::process::{Process, data_directory};
+use crate::process::{Home, Process, on_both_stores};
 
 const CLIENTS: usize = 1000;
 /// Within this each of them is closed.
@@ -18,10 +18,10 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(30);
 /// What memory may grow by.
 const GROWTH_KIB_MAX: u64 = 20 * 1024;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_hostile_clients_are_closed_in_time_and_cost_little_memory() {
-    let data = data_directory();
-    let server = Process::start(data.path()).await;
+on_both_stores!(a_thousand_hostile_clients_are_closed_in_time_and_cost_little_memory);
+
+async fn a_thousand_hostile_clients_are_closed_in_time_and_cost_little_memory(home: Home) {
+    let server = Process::start(&home).await;
     let source = server.call(Method::POST, "/v1/sources", json!({"name": "s"})).await;
     let path = format!("/in/{}", source["token"].as_str().unwrap());
     // What the ordinary business needs is there before anything is measured.

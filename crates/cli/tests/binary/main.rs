@@ -1,10 +1,13 @@
 //! The real binary: killed, restarted, lied to.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "a test says what it measured")]
 
 mod clients;
 mod hostile;
 mod kill;
+mod migrate;
+mod nodes;
 mod outage;
 mod process;
 mod sink;

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::process::{Process, data_directory};
+use crate::process::{Home, Process, on_both_stores};
 
 const WEBHOOKS: usize = 10;
 const EVENTS: usize = 10_000;
@@ -99,10 +99,10 @@ fn now() -> Instant {
     Instant::now()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_events_get_through_an_outage_of_their_receiver_and_the_log_says_what_it_saw() {
-    let data = data_directory();
-    let server = Process::start(data.path()).await;
+on_both_stores!(all_events_get_through_an_outage_of_their_receiver_and_the_log_says_what_it_saw);
+
+async fn all_events_get_through_an_outage_of_their_receiver_and_the_log_says_what_it_saw(home: Home) {
+    let server = Process::start(&home).await;
     let receiver = Receiver::start().await;
     let mut webhooks = Vec::new();
     for index in 0..WEBHOOKS {

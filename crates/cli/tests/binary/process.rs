@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,28 +12,86 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use restante_store::testbed::Cluster;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The admin key of every process.
-const KEY: &str = "rst_live_0123456789abcdefghijklmnopqrstuv";
+pub(crate) const KEY: &str = "rst_live_0123456789abcdefghijklmnopqrstuv";
+/// What secrets are encrypted with by every node of a database.
+pub(crate) const SECRET_KEY: &str = "the-same-secret-key-on-every-node";
 /// For a start.
 const START_TIME: Duration = Duration::from_secs(30);
+
+/// What a server finds again when it is started anew. Each node of a database has one of its own.
+#[derive(Clone)]
+pub(crate) struct Home {
+    data: PathBuf,
+    /// `None`: all is in the data directory.
+    database: Option<String>,
+}
+
+impl From<&Path> for Home {
+    fn from(data: &Path) -> Self {
+        Self { data: data.to_owned(), database: None }
+    }
+}
+
+impl From<&Home> for Home {
+    fn from(home: &Self) -> Self {
+        home.clone()
+    }
+}
+
+impl Home {
+    /// A node of a database.
+    pub(crate) fn on(database: &str, data: &Path) -> Self {
+        Self { data: data.to_owned(), database: Some(database.to_owned()) }
+    }
+}
+
+/// Runs each promise, an `async fn(Home)`, on the embedded database and on a PostgreSQL.
+macro_rules! on_both_stores {
+    ($($promise:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    let data = crate::process::data_directory();
+                    super::$promise(data.path().into()).await;
+                }
+            )+
+        }
+
+        mod on_postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    let cluster = crate::process::cluster().await;
+                    let data = crate::process::data_directory();
+                    let database = cluster.database().await;
+                    super::$promise(crate::process::Home::on(&database, data.path())).await;
+                }
+            )+
+        }
+    };
+}
+pub(crate) use on_both_stores;
 
 /// A running server. Dropping it kills it.
 pub(crate) struct Process {
     pub(crate) address: SocketAddr,
-    data: PathBuf,
+    home: Home,
     child: Child,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
 impl Process {
     /// Starts a server on a free port and waits until it is ready.
-    pub(crate) async fn start(data: &Path) -> Self {
-        let port = free_address();
+    pub(crate) async fn start(home: impl Into<Home>) -> Self {
+        let (port, home) = (free_address(), home.into());
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let process = Self { address: port, data: data.to_owned(), child: spawn(port, data), client };
+        let mut process = Self { address: port, child: spawn(port, &home), home, client };
         process.until_ready().await;
         process
     }
@@ -40,7 +99,12 @@ impl Process {
     /// kill -9, and a new process on the same data and port.
     pub(crate) async fn kill_and_restart(&mut self) {
         self.kill();
-        self.child = spawn(self.address, &self.data);
+        self.restart().await;
+    }
+
+    /// A new process in the place of one that ended.
+    pub(crate) async fn restart(&mut self) {
+        self.child = spawn(self.address, &self.home);
         self.until_ready().await;
     }
 
@@ -51,8 +115,7 @@ impl Process {
 
     /// SIGTERM; gives how it ended.
     pub(crate) async fn terminate(&mut self) -> ExitStatus {
-        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -61,16 +124,30 @@ impl Process {
         }
     }
 
+    /// SIGSTOP: it stands still until [`Process::thaw`].
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    async fn until_ready(&self) {
+    async fn until_ready(&mut self) {
         let waiting = async {
             loop {
                 if matches!(self.send(Method::GET, "/readyz", Bytes::new()).await, Some((StatusCode::OK, _)))
                 {
-                    return;
+                    break;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -80,6 +157,8 @@ impl Process {
             let state = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             panic!("the server is not ready in time; its process:\n{state}");
         }
+        // It might have been another one that answered.
+        assert_eq!(self.child.try_wait().unwrap(), None, "the server has ended");
     }
 
     /// `None`: no answer came.
@@ -112,23 +191,34 @@ impl Drop for Process {
 
 /// A port that stays free while its server is down: the system takes ports for outgoing connections from 32768 on,
 /// and a client that keeps calling a dead port from that range may end up connected to itself.
+///
+/// Tests that run at the same time begin far apart: a port must also stay free while a server is down.
 fn free_address() -> SocketAddr {
-    let start = 20_000 + u16::try_from(std::process::id() % 12_000).unwrap();
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let places = std::process::id().wrapping_mul(7919).wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed));
+    let start = 20_000 + u16::try_from(places % 12_000).unwrap();
     let mut ports = (start..32_000).chain(20_000..start);
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     SocketAddr::from(([127, 0, 0, 1], ports.find(free).unwrap()))
 }
 
-fn spawn(address: SocketAddr, data: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_restante"))
+fn spawn(address: SocketAddr, home: &Home) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
+    command
         .args(["serve", "--dev", "--log", "error"])
         .arg("--data")
-        .arg(data)
+        .arg(&home.data)
         .args(["--listen", &address.to_string()])
-        .env("RESTANTE_ADMIN_KEY", KEY)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+        .env("RESTANTE_ADMIN_KEY", KEY);
+    if let Some(database) = &home.database {
+        command.env("RESTANTE_DATABASE_URL", database).env("RESTANTE_SECRET_KEY", SECRET_KEY);
+    }
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// The PostgreSQL that the tests of a run share. It must be kept while its databases are used.
+pub(crate) async fn cluster() -> Cluster {
+    Cluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR"))).await
 }
 
 /// A file system that honours fsync: not the memory file system that /tmp may be.

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::process::{Process, data_directory};
+use crate::process::{Home, Process, on_both_stores};
 use crate::sink::Sink;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again() {
-    let data = data_directory();
+on_both_stores!(a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again);
+
+async fn a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again(home: Home) {
     let sink = Sink::start().await;
-    let mut server = Process::start(data.path()).await;
+    let mut server = Process::start(&home).await;
     let source = server.call(Method::POST, "/v1/sources", json!({"name": "s"})).await;
     let destinations = format!("/v1/sources/{}/destinations", source["id"].as_str().unwrap());
     let url = format!("http://{}/hangs-once", sink.address);
@@ -33,7 +33,7 @@ async fn a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again() 
     let status = tokio::time::timeout(Duration::from_secs(10), server.terminate()).await;
     assert!(status.expect("it stops in time").success());
 
-    let server = Process::start(data.path()).await;
+    let server = Process::start(&home).await;
     let shown = loop {
         let shown = server.call(Method::GET, &request, Value::Null).await;
         if shown["state"] != "pending" {
