@@ -149,6 +149,16 @@ pub struct Attempt {
     pub ended_at: Timestamp,
 }
 
+impl Attempt {
+    /// The attempt as it is recorded: it never begins before the one before it ended, even if the clock went back.
+    #[must_use]
+    pub fn behind(&self, before: Option<Timestamp>) -> Self {
+        let length = self.ended_at.since(self.started_at);
+        let started_at = before.map_or(self.started_at, |ended| ended.max(self.started_at));
+        Self { started_at, ended_at: started_at + length, ..self.clone() }
+    }
+}
+
 /// All that one outcome changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {

@@ -8,6 +8,11 @@ use restante_core::{Delivery, FailureKind, State};
 #[derive(Debug)]
 pub(crate) struct Damaged(pub(crate) String);
 
+/// What an accepted request, a manual retry and a replay of a request cost.
+pub(crate) const PRICE: i64 = 1;
+/// A first attempt that starts within this after the time in its delivery's key is listed by that, in milliseconds.
+pub(crate) const PROMPT_MS: i64 = 2_000;
+
 /// `message.kind`.
 pub(crate) const REQUEST: i64 = 1;
 pub(crate) const EVENT: i64 = 2;

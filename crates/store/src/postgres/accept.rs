@@ -11,8 +11,7 @@ use super::codec::{DeliveryRow, REQUEST, Stored, int, small, state_code, tail_co
 use super::tx::Tx;
 use crate::{Change, Changed};
 
-/// What an accepted request, a manual retry and a replay of a request cost.
-pub(super) const PRICE: i64 = 1;
+pub(super) use crate::code::PRICE;
 
 /// A delivery to be inserted.
 pub(super) struct NewDelivery {

@@ -8,7 +8,7 @@ use restante_core::delivery::{self, CancelReason, Over, Terms, Watch};
 use restante_core::endpoint::Receiver;
 use restante_core::health::{Health, Turn};
 use restante_core::id::Key;
-use restante_core::{Attempt, Delivery, Outcome, State as Stage, Timestamp};
+use restante_core::{Attempt, Delivery, Outcome, State as Stage};
 
 use super::codec::Stored;
 use super::tx::EndpointView;
@@ -19,8 +19,7 @@ pub(super) use chunk::Verdict;
 use record::status_of;
 pub(super) use record::{Record, write_out};
 
-/// A first attempt that starts within this after the time in its delivery's key is listed by that.
-pub(super) const PROMPT_MS: i64 = 2_000;
+pub(super) use crate::code::PROMPT_MS;
 
 /// What a finished attempt comes to.
 pub(super) struct Judged {
@@ -45,7 +44,7 @@ pub(super) fn judge(
     key_lead_ms: i64,
 ) -> Judged {
     let mut stored = stored.clone();
-    let mut attempt = in_order(&finished.attempt, stored.row.life.ended_at);
+    let mut attempt = finished.attempt.behind(stored.row.life.ended_at);
     if expired {
         // Its request is gone for whoever asks: a late result changes nothing. But the lease must end.
         attempt.outcome = Outcome::Lost;
@@ -83,15 +82,6 @@ fn is_told_by_its_columns(stored: &Stored, attempt: &Attempt, view: &EndpointVie
         && stored.row.life.back_to.is_none()
         && matches!(attempt.outcome, Outcome::Delivered { .. })
         && (view.endpoint.feed != Feed::Events || prompt())
-}
-
-/// The attempt as it is recorded: it never begins before the one before it ended, even if the clock went back.
-fn in_order(attempt: &Attempt, before: Option<Timestamp>) -> Attempt {
-    let mut attempt = attempt.clone();
-    let length = attempt.ended_at.since(attempt.started_at);
-    attempt.started_at = before.map_or(attempt.started_at, |ended| ended.max(attempt.started_at));
-    attempt.ended_at = attempt.started_at + length;
-    attempt
 }
 
 /// Whether a delivery is still what its holder was given.

@@ -13,8 +13,7 @@ use super::engine::Engine;
 use crate::row::ChargeReason;
 use crate::{Accepted, Change, Changed, Grant, Incoming, Lease, Parcel};
 
-/// What an accepted request costs.
-pub(super) const PRICE: i64 = 1;
+pub(super) use crate::code::PRICE;
 
 impl Engine {
     /// See [`crate::Store::accept`].

@@ -14,8 +14,7 @@ use super::engine::Engine;
 use crate::endpoint::Feed;
 use crate::{Changed, Finished, Settled};
 
-/// A first attempt that starts within this after the time in its delivery's key is listed by that.
-pub(super) const PROMPT_MS: i64 = 2_000;
+pub(super) use crate::code::PROMPT_MS;
 
 impl Engine {
     /// Records one finished attempt; see [`crate::Store::settle`].
@@ -24,7 +23,7 @@ impl Engine {
     /// What SQLite says; the transaction must be rolled back.
     pub fn settle(&mut self, finished: &Finished) -> Result<Settled, Fault> {
         let Some(mut row) = self.leased_row(finished.lease) else { return Ok(Settled::LeaseLost) };
-        let mut attempt = in_order(&finished.attempt, row.life.ended_at);
+        let mut attempt = finished.attempt.behind(row.life.ended_at);
         let expired = self.is_expired(&row, attempt.ended_at)?;
         if expired {
             // Its request is gone for whoever asks: a late result changes nothing. But the lease must end.
@@ -155,15 +154,6 @@ impl Engine {
             .optional()?;
         Ok(received_at.is_none_or(|at| at + retention_ms <= now.millis()))
     }
-}
-
-/// The attempt as it is recorded: it never begins before the one before it ended, even if the clock went back.
-fn in_order(attempt: &Attempt, before: Option<Timestamp>) -> Attempt {
-    let mut attempt = attempt.clone();
-    let length = attempt.ended_at.since(attempt.started_at);
-    attempt.started_at = before.map_or(attempt.started_at, |ended| ended.max(attempt.started_at));
-    attempt.ended_at = attempt.started_at + length;
-    attempt
 }
 
 fn status_of(outcome: &Outcome) -> Option<u16> {

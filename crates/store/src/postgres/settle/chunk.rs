@@ -10,7 +10,7 @@ use restante_core::{Delivery, State as Stage, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::record::Row;
-use super::{Judged, holds, in_order, judge};
+use super::{Judged, holds, judge};
 use crate::postgres::Fault;
 use crate::postgres::codec::{DELIVERY_COLUMNS, Stored, read_delivery};
 use crate::postgres::columns::Healths;
@@ -60,7 +60,7 @@ impl Chunk {
         let key = finished.lease.delivery.key().value();
         let stored = self.deliveries.get(&key).filter(|it| holds(it, finished.lease, self.holder))?;
         let view = self.views.get(&stored.row.endpoint)?;
-        let ended_at = in_order(&finished.attempt, stored.row.life.ended_at).ended_at;
+        let ended_at = finished.attempt.behind(stored.row.life.ended_at).ended_at;
         let expired = view.retention_ms.is_some_and(|kept| {
             let received_at = self.received_at.get(&stored.row.message);
             received_at.is_none_or(|at| at + kept <= ended_at.millis())
