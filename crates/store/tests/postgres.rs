@@ -60,3 +60,29 @@ macro_rules! on_postgres {
 }
 
 restante_store::for_each_promise!(on_postgres);
+
+/// What nodes agree on, at the database itself.
+mod on_postgres_alone {
+    use restante_store::Policy;
+    use restante_store::conformance::Home;
+    use restante_store::testbed::client::Client;
+
+    /// A node that lost the answer to a COMMIT takes the transaction's place in `mark`, if it is free, and tries again.
+    /// What was sent before and comes late must not take effect besides.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_transaction_whose_place_is_taken_cannot_begin() {
+        let database = super::Database::new().await;
+        let _store = database.open(Policy::default()).await;
+        let mut client = Client::connect(&database.url).await.unwrap();
+        client
+            .query("INSERT INTO mark (node, lane, seq, void) SELECT id, 3, 7, true FROM node")
+            .await
+            .unwrap();
+        let enter = |seq: u32| {
+            format!("SELECT restante_enter((SELECT id FROM node), 3, {seq}, (SELECT value FROM epoch))")
+        };
+        let refused = client.query(&enter(7)).await.unwrap_err();
+        assert!(refused.to_string().contains("mark_pkey"), "{refused}");
+        client.query(&enter(8)).await.unwrap();
+    }
+}

@@ -97,12 +97,14 @@ impl Bench {
     pub(super) async fn flow_over(
         &self,
         nodes: [&Server; 2],
+        connections: usize,
         sources: &[Source],
         destinations: usize,
     ) -> Result<Flow> {
         let seconds = SHARE_OUT_SECONDS.min(self.scale.seconds);
-        let warm_up = self.flow_over_once(nodes, sources, destinations, seconds).await?;
-        let mut flow = self.flow_over_once(nodes, sources, destinations, self.scale.seconds).await?;
+        let over = |seconds| self.flow_over_once(nodes, connections, sources, destinations, seconds);
+        let warm_up = over(seconds).await?;
+        let mut flow = over(self.scale.seconds).await?;
         flow.lost += warm_up.lost;
         Ok(flow)
     }
@@ -110,6 +112,7 @@ impl Bench {
     async fn flow_over_once(
         &self,
         nodes: [&Server; 2],
+        connections: usize,
         sources: &[Source],
         destinations: usize,
         seconds: f64,
@@ -117,7 +120,7 @@ impl Bench {
         self.sink.reset().await?;
         let [one, other] = nodes.map(|node| {
             let urls = sources.iter().map(|source| source.intake_at(node)).collect();
-            Load { connections: self.connections.div_ceil(2), ..self.full_load(urls, seconds) }
+            Load { connections: connections.div_ceil(2), ..self.full_load(urls, seconds) }
         });
         let (one, other) = tokio::try_join!(one.run(), other.run())?;
         let report = one.beside(other);

@@ -21,9 +21,9 @@ use super::{progress, tail};
 use crate::clock;
 
 /// What the server is told beside what `initdb` writes: nothing that trades what is acknowledged for speed. The last
-/// two are what whoever runs it sets: a quarter of a small machine's memory, and a log that is not cut every few
-/// seconds under load.
-const SETTINGS: [&str; 8] = [
+/// three are what whoever runs it sets: a quarter of a small machine's memory, and a log that is not cut every few
+/// seconds under load and keeps its files.
+const SETTINGS: [&str; 9] = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=200",
@@ -32,10 +32,13 @@ const SETTINGS: [&str; 8] = [
     "full_page_writes=on",
     "shared_buffers=1GB",
     "max_wal_size=8GB",
+    "min_wal_size=4GB",
 ];
 const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
 /// Whom it runs as when the benchmark runs as root, which PostgreSQL refuses to do.
 const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
+/// Files of the log that a server which has run for a while uses again instead of making them; below `min_wal_size`.
+const LOG_FILES: usize = 240;
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -126,6 +129,20 @@ impl Cluster {
 
     pub(super) fn facts(&self) -> Facts {
         self.facts.clone()
+    }
+
+    /// Makes the files of the log that a server has which has run for a while. Until then each one costs a commit that
+    /// waits until 16 MiB are written.
+    pub(super) async fn make_log_files(&self) -> Result<()> {
+        progress("making the files of the database's log")?;
+        let client = connect(self.address, "postgres").await?;
+        for _ in 0..LOG_FILES {
+            client
+                .batch_execute("VALUES (pg_logical_emit_message(false, 'bench', ''), pg_switch_wal())")
+                .await?;
+        }
+        // The files are renamed for what comes.
+        Ok(client.batch_execute("CHECKPOINT").await?)
     }
 
     /// A new database.

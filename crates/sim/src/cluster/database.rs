@@ -104,6 +104,8 @@ pub(super) enum Refusal {
     Epoch,
     /// The node has no row.
     Gone,
+    /// The node has been told that it came to nothing.
+    Void,
 }
 
 impl From<LockedBy> for Stop {
@@ -131,8 +133,8 @@ pub(super) struct Database {
     pub(super) work: Table<i64, WorkRow>,
     pub(super) attempts: Table<(i64, u32), AttemptRow>,
     pub(super) nodes: Table<u32, NodeRow>,
-    /// The latest transaction of each lane of each node.
-    pub(super) marks: Table<(u32, u32), u64>,
+    /// The transactions of each lane of each node; whether they came to nothing.
+    pub(super) marks: Table<(u32, u32, u64), bool>,
     pub(super) slots: Table<(usize, u32), SlotsRow>,
     /// By node and delivery.
     pub(super) withdrawals: Table<(u32, i64), usize>,
@@ -207,7 +209,12 @@ impl Database {
         if self.nodes.get(tx, node).is_none() {
             return Err(Stop::Refused(Refusal::Gone));
         }
-        Ok(self.marks.put(tx, (node, mark.0), Some(mark.1))?)
+        let place = (node, mark.0, mark.1);
+        self.marks.lock(tx, place)?;
+        if self.marks.get(tx, place).is_some() {
+            return Err(Stop::Refused(Refusal::Void));
+        }
+        Ok(self.marks.put(tx, place, Some(false))?)
     }
 
     /// What configuration a transaction sees.

@@ -163,7 +163,9 @@ impl Node {
         match fault {
             Fault::Refused(Refusal::Epoch) => self.load_configuration().await,
             Fault::Refused(Refusal::Gone) => self.start_anew().await,
-            Fault::Broken => self.world.clockwork.sleep(100 + self.world.below(200)).await,
+            Fault::Refused(Refusal::Void) | Fault::Broken => {
+                self.world.clockwork.sleep(100 + self.world.below(200)).await;
+            }
         }
     }
 

@@ -168,7 +168,7 @@ fn delete_node(db: &mut Database, tx: Tx, node: u32) -> Result<(), Stop> {
     for key in slots {
         db.slots.put(tx, key, None)?;
     }
-    let marks: Vec<_> = db.marks.rows(tx).map(|(key, _)| key).filter(|(of, _)| *of == node).collect();
+    let marks: Vec<_> = db.marks.rows(tx).map(|(key, _)| key).filter(|(of, ..)| *of == node).collect();
     for key in marks {
         db.marks.put(tx, key, None)?;
     }

@@ -77,38 +77,39 @@ impl Node {
     }
 
     async fn commit(self: &Rc<Self>, session: Session, mark: (u32, u64)) -> Result<(), Fault> {
-        let tx = session.tx();
         match session.commit().await {
             Ok(()) => Ok(()),
             Err(fault @ Fault::Refused(_)) => Err(fault),
             Err(Fault::Broken) if self.world.has(Plant::UnknownIsNo) => Err(Fault::Broken),
-            Err(Fault::Broken) => self.resolve(tx, mark).await,
+            Err(Fault::Broken) => self.resolve(mark).await,
         }
     }
 
-    /// Waits until the backend has ended, and looks whether its COMMIT took effect.
-    async fn resolve(self: &Rc<Self>, tx: u64, (lane, sequence): (u32, u64)) -> Result<(), Fault> {
+    /// Takes the transaction's place, if it has not taken effect: from then on it cannot.
+    async fn resolve(self: &Rc<Self>, (lane, sequence): (u32, u64)) -> Result<(), Fault> {
         self.world.count("commit of unknown result");
         let life = self.life;
         loop {
             let looked = self.once(move |db, own| {
-                if db.backends.contains_key(&tx) {
-                    return Ok(None);
-                }
                 if db.nodes.get(own, life).is_none() {
-                    return Ok(Some(Err(Fault::Refused(Refusal::Gone))));
+                    return Ok(Err(Fault::Refused(Refusal::Gone)));
                 }
-                let done = db.marks.get(own, (life, lane)) == Some(&sequence);
-                Ok(Some(if done { Ok(()) } else { Err(Fault::Broken) }))
+                let place = (life, lane, sequence);
+                db.marks.lock(own, place)?;
+                let done = db.marks.get(own, place) == Some(&false);
+                if !done {
+                    db.marks.put(own, place, Some(true))?;
+                }
+                Ok(if done { Ok(()) } else { Err(Fault::Broken) })
             });
             match looked.await {
-                Ok(Some(result)) => {
+                Ok(result) => {
                     if result.is_ok() {
                         self.world.count("unknown commit had taken effect");
                     }
                     return result;
                 }
-                Ok(None) | Err(_) => self.world.clockwork.sleep(150).await,
+                Err(_) => self.world.clockwork.sleep(150).await,
             }
         }
     }

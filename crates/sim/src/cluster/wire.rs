@@ -70,10 +70,6 @@ impl Session {
         Self { node: Rc::clone(node), tx, open: Cell::new(true) }
     }
 
-    pub(super) fn tx(&self) -> Tx {
-        self.tx
-    }
-
     /// Runs a statement of the transaction.
     pub(super) async fn run<T: 'static>(
         &self,

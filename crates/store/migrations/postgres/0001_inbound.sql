@@ -88,7 +88,7 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_endpoint ON delivery (workspace, endpoint, key);
 CREATE INDEX delivery_retry ON delivery (workspace, message, key) WHERE retry_of IS NOT NULL;
 -- Where the leases of a node that died are looked for.
-CREATE INDEX delivery_key ON delivery USING brin (key) WITH (pages_per_range = 32, autosummarize = on);
+CREATE INDEX delivery_key ON delivery USING brin (key) WITH (pages_per_range = 128, autosummarize = on);
 
 -- What is pending (`node` is null), and what `node` has claimed. `pauses`: how often its webhook had been paused when
 -- it was planned.
@@ -144,12 +144,15 @@ CREATE TABLE node (
     watched    boolean     NOT NULL DEFAULT false
 );
 
--- The latest transaction of each of a node's lanes: whether a COMMIT took effect whose answer was lost.
+-- The latest transactions of each of a node's lanes: whether a COMMIT took effect whose answer was lost. Never updated,
+-- only added and deleted: beside a snapshot that somebody holds, versions of a row would have to be looked through.
+-- `void`: it did not take effect, and never will.
 CREATE TABLE mark (
-    node int    NOT NULL,
-    lane int    NOT NULL,
-    seq  bigint NOT NULL,
-    PRIMARY KEY (node, lane)
+    node int     NOT NULL,
+    lane int     NOT NULL,
+    seq  bigint  NOT NULL,
+    void boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (node, lane, seq)
 );
 
 -- How many attempts of an endpoint a node may have in flight at once: the sum over nodes is at most the endpoint's.
@@ -179,10 +182,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM node WHERE id = me) THEN
         RAISE EXCEPTION 'the node counts as dead' USING ERRCODE = 'RS002';
     END IF;
-    UPDATE mark SET seq = my_seq WHERE node = me AND lane = my_lane;
-    IF NOT FOUND THEN
-        INSERT INTO mark (node, lane, seq) VALUES (me, my_lane, my_seq);
-    END IF;
+    INSERT INTO mark (node, lane, seq) VALUES (me, my_lane, my_seq);
 END $$;
 
 -- Begins a transaction of a node that changes the configuration: no other of these or those runs meanwhile. Returns

@@ -23,6 +23,11 @@ const BEAT_TIME: Duration = Duration::from_secs(4);
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Endpoints looked at in one poll.
 const POLL_MAX: usize = 500;
+/// Of so many polls, one looks at all that is due, the others at what is behind the latest claim: beside a snapshot that
+/// somebody holds, all that was claimed since is still in the index.
+const POLLS_PER_FULL: u64 = 8;
+/// How often what is known of lost COMMITs' lanes is tidied up.
+const TRIM_EVERY: Duration = Duration::from_secs(2);
 /// How often what others should know is sent to them.
 const SPEAK_EVERY: Duration = Duration::from_millis(50);
 /// Pause before the database is tried again.
@@ -39,6 +44,7 @@ impl Node {
         self.keep(Self::poll, POLL_EVERY);
         self.keep(Self::share_slots, POLL_EVERY);
         self.keep(Self::speak, SPEAK_EVERY);
+        self.keep(Self::trim_marks, TRIM_EVERY);
         self.keep(Self::listen, PAUSE);
     }
 
@@ -203,7 +209,7 @@ impl Node {
     pub(super) async fn poll_all(&self) -> Result<(), Fault> {
         let endpoints = self.state().next_to_poll(usize::MAX);
         for some in endpoints.chunks(POLL_MAX) {
-            self.poll_some(some).await?;
+            self.poll_some(some, true).await?;
         }
         Ok(())
     }
@@ -211,16 +217,24 @@ impl Node {
     /// Finds due work that others left, and replays that others began.
     async fn poll(self: Arc<Self>) -> Result<(), Fault> {
         let endpoints = self.state().next_to_poll(POLL_MAX);
-        self.poll_some(&endpoints).await
+        let full = self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_FULL);
+        self.poll_some(&endpoints, full).await
     }
 
-    async fn poll_some(&self, endpoints: &[i64]) -> Result<(), Fault> {
+    /// `full`: what was released with a due time in front of the latest claim is found, too.
+    async fn poll_some(&self, endpoints: &[i64], full: bool) -> Result<(), Fault> {
+        let lows: Vec<i64> = {
+            let state = self.state();
+            let low = |row: &i64| state.config.endpoints.get(row).map_or(0, |entry| entry.low);
+            endpoints.iter().map(|row| if full { 0 } else { low(row) }).collect()
+        };
         let sql = self.connection().await?;
         let rows = sql
             .query(
                 "SELECT endpoint, (SELECT due_at FROM work WHERE work.endpoint = asked.endpoint AND node IS NULL \
-                 ORDER BY due_at, key LIMIT 1) FROM unnest($1::bigint[]) AS asked (endpoint)",
-                &[&endpoints],
+                 AND due_at >= asked.low ORDER BY due_at, key LIMIT 1) \
+                 FROM unnest($1::bigint[], $2::bigint[]) AS asked (endpoint, low)",
+                &[&endpoints, &lows],
             )
             .await?;
         let open = sql.query("SELECT DISTINCT endpoint FROM open_job", &[]).await?;
@@ -282,6 +296,9 @@ impl Node {
         let _end = AbortOnDrop(driving);
         client.batch_execute("LISTEN restante").await?;
         // What was said before anybody listened.
+        for entry in self.state().config.endpoints.values_mut() {
+            entry.low = 0;
+        }
         self.follow().await?;
         self.process_withdrawals().await?;
         while let Some(notice) = notices.recv().await {

@@ -24,8 +24,9 @@ use super::sql::Params;
 const QUEUE_JOBS: usize = 8192;
 /// Most jobs in one transaction: bounds how long the first of them waits.
 const BATCH_JOBS: usize = 256;
-/// Transactions under way at the same time: while one commits, the next is filled.
-const WRITERS: usize = 2;
+/// Transactions under way at the same time. With one, what comes while it commits is the next batch; with two, batches
+/// are half as large, and as each costs the same whatever is in it, the whole takes longer.
+const WRITERS: usize = 1;
 /// How often a batch is tried again.
 const TRIES_MAX: u32 = 6;
 /// Pause before a broken database is tried again.

@@ -22,7 +22,7 @@ use crate::{Changed, Claimed, Error, Lease};
 
 /// Most deliveries of one endpoint in one claim.
 const CLAIM_PER_ENDPOINT: u32 = 64;
-/// Lanes that one statement of a claim names.
+/// Lanes that one statement of a claim names. It stops at the lane that fills it.
 const LANES_MAX: usize = 200;
 /// Columns of a delivery, in front of those of its message.
 const DELIVERY_WIDTH: usize = 23;
@@ -61,11 +61,12 @@ impl Node {
         self.ask_once_for_slots(asleep).await?;
         let mut count = 0;
         for _ in 0..ROUNDS_MAX {
-            let lanes = self.ready_lanes(now, most.saturating_sub(count));
+            let left = most.saturating_sub(count);
+            let lanes = self.ready_lanes(now, left);
             if lanes.is_empty() {
                 break;
             }
-            count += self.claim_from(&lanes, now).await?;
+            count += self.claim_from(&lanes, left, now).await?;
         }
         count += self.advance_replays(now, most.saturating_sub(count)).await?;
         self.sweep_pause(now).await?;
@@ -74,33 +75,38 @@ impl Node {
         Ok(Claimed { count, next_due: state.agenda.announce(now, squeezed) })
     }
 
+    /// Lanes in the order of their due times, each with the most that it may give. Together they may have more than
+    /// `most`: how many rows a lane has is not known.
     fn ready_lanes(&self, now: Timestamp, most: usize) -> Vec<Ready> {
+        if most == 0 {
+            return Vec::new();
+        }
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
         let state = self.state();
-        let mut left = u32::try_from(most).unwrap_or(u32::MAX);
-        let mut lanes = Vec::new();
-        for endpoint in state.agenda.due(now).take(LANES_MAX) {
-            if left == 0 {
-                break;
-            }
+        let ready = |endpoint| {
             // A squeezed lane is listed for later; whoever is listed now has room.
             let room = match state.room(endpoint) {
-                Room::Free(room) => room.min(CLAIM_PER_ENDPOINT).min(left),
+                Room::Free(room) => room.min(CLAIM_PER_ENDPOINT).min(most),
                 Room::Squeezed | Room::Full | Room::Closed => 0,
             };
-            left -= room;
             let low = state.config.endpoints.get(&endpoint).map_or(0, |entry| entry.low);
-            lanes.push(Ready { endpoint, room, low });
-        }
-        lanes
+            Ready { endpoint, room, low }
+        };
+        state.agenda.due(now).take(LANES_MAX).map(ready).collect()
     }
 
-    async fn claim_from(self: &Arc<Self>, lanes: &[Ready], now: Timestamp) -> Result<usize, Error> {
+    async fn claim_from(
+        self: &Arc<Self>,
+        lanes: &[Ready],
+        most: usize,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
         let endpoints: Arc<[i64]> = lanes.iter().map(|lane| lane.endpoint).collect();
         let rooms: Arc<[i32]> = lanes.iter().map(|lane| int(lane.room)).collect();
         let lows: Arc<[i64]> = lanes.iter().map(|lane| lane.low).collect();
         self.write(Access::Messages, move |tx| {
             let (endpoints, rooms, lows) = (Arc::clone(&endpoints), Arc::clone(&rooms), Arc::clone(&lows));
-            Box::pin(async move { tx.claim(&endpoints, &rooms, &lows, now).await })
+            Box::pin(async move { tx.claim(&endpoints, &rooms, &lows, most, now).await })
         })
         .await
     }
@@ -179,15 +185,17 @@ impl Node {
 }
 
 impl Tx {
-    /// Leases due deliveries of lanes, up to the room of each.
+    /// Leases due deliveries of lanes, one lane after the other, up to the room of each and `most` together.
     async fn claim(
         &mut self,
         endpoints: &[i64],
         rooms: &[i32],
         lows: &[i64],
+        most: usize,
         now: Timestamp,
     ) -> Result<usize, Fault> {
-        // Rows that others hold are passed over: neither a claim elsewhere nor a cancel is waited for.
+        // Rows that others hold are passed over: neither a claim elsewhere nor a cancel is waited for. What is behind
+        // the limit is not locked: rows are locked as they are taken from the lanes.
         let statement = format!(
             "SELECT {DELIVERY_COLUMNS}, {MESSAGE_COLUMNS} \
              FROM unnest($1::bigint[], $2::int[], $4::bigint[]) AS lane (endpoint, room, low) \
@@ -195,13 +203,23 @@ impl Tx {
              AND node IS NULL AND due_at >= lane.low AND due_at <= $3 ORDER BY due_at, key LIMIT lane.room FOR UPDATE SKIP LOCKED) AS work \
              JOIN delivery ON delivery.workspace = work.workspace AND delivery.key = work.key \
              JOIN message ON message.workspace = delivery.workspace AND message.key = delivery.message \
-             FOR UPDATE OF delivery SKIP LOCKED"
+             LIMIT $5 FOR UPDATE OF delivery SKIP LOCKED"
         );
-        let rows = self.query(&statement, &[&endpoints, &rooms, &now.millis(), &lows]).await?;
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = self.query(&statement, &[&endpoints, &rooms, &now.millis(), &lows, &limit]).await?;
         let mut due = Vec::with_capacity(rows.len());
         for row in &rows {
             due.push((read_delivery(row)?, read_message(row, DELIVERY_WIDTH)?));
         }
+        // Lanes behind the one that filled the claim were not looked at.
+        let looked_at = match due.last() {
+            Some((last, _)) if due.len() == most => endpoints
+                .iter()
+                .position(|row| *row == last.row.endpoint)
+                .map_or(endpoints.len(), |at| at + 1),
+            Some(_) | None => endpoints.len(),
+        };
+        let (endpoints, lows) = (&endpoints[..looked_at], &lows[..looked_at]);
         due.sort_by_key(|(stored, _)| (stored.row.life.due_at, stored.row.key));
         let mut lows: FxHashMap<i64, i64> = endpoints.iter().copied().zip(lows.iter().copied()).collect();
         for (stored, _) in &due {

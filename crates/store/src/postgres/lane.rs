@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Fault;
 use super::node::{Node, lock};
+use super::sql::Params;
 
 /// Transactions that a node may have open at once.
 pub(super) const LANES: i32 = 24;
@@ -15,10 +16,12 @@ pub(super) const LANES: i32 = 24;
 const READ_BACK_TIME: Duration = Duration::from_secs(40);
 const READ_BACK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Lanes that no transaction uses, taken in turn so that each row of `mark` is updated seldom; each with the number of its latest one.
+/// Lanes that no transaction uses, each with the number of its latest one.
 pub(super) struct FreeLanes {
     numbers: Mutex<VecDeque<(i32, i64)>>,
     permits: Arc<Semaphore>,
+    /// Of each lane, the number up to which its rows of `mark` have been deleted.
+    trimmed: Mutex<[i64; LANES as usize]>,
 }
 
 /// A lane in use. Transactions on it come one after the other.
@@ -34,6 +37,7 @@ impl FreeLanes {
         Self {
             numbers: Mutex::new((0..LANES).map(|number| (number, 0)).collect()),
             permits: Arc::new(Semaphore::new(LANES.unsigned_abs() as usize)),
+            trimmed: Mutex::new([0; LANES as usize]),
         }
     }
 }
@@ -73,7 +77,7 @@ impl Node {
         let asked = async {
             loop {
                 match self.read_mark(lane, me).await {
-                    Ok(Some(seq)) => return Ok(seq == lane.seq),
+                    Ok(Some(took_effect)) => return Ok(took_effect),
                     Ok(None) => return Err(Fault::CommitUnknown("the node counted as dead".into())),
                     Err(fault) => tracing::warn!(error.message = %fault, "a commit cannot be read back yet"),
                 }
@@ -90,17 +94,56 @@ impl Node {
         result
     }
 
-    /// The number of the latest transaction of a lane that took effect. The lock waits for one that still runs.
-    async fn read_mark(&self, lane: &Lane, me: i32) -> Result<Option<i64>, Fault> {
+    /// Whether the latest transaction of a lane took effect; `None` if nobody can tell. Takes its place in `mark` if
+    /// that is free: what is still on its way to the database fails when it gets there. Waits for one that runs.
+    async fn read_mark(&self, lane: &Lane, me: i32) -> Result<Option<bool>, Fault> {
         let sql = self.connection().await?;
-        let statement = "SELECT seq FROM mark WHERE node = $1 AND lane = $2 FOR UPDATE";
-        let row = match sql.first(statement, &[&me, &lane.number]).await {
-            Ok(row) => row,
-            Err(fault) => {
-                sql.throw_away();
-                return Err(fault);
+        let read = async {
+            sql.batch("BEGIN").await?;
+            // As long as the row is there, nobody deletes its marks.
+            let mut took_effect = None;
+            if sql.first("SELECT FROM node WHERE id = $1 FOR KEY SHARE", &[&me]).await?.is_some() {
+                let place: Params<'_> = &[&me, &lane.number, &lane.seq];
+                let take = "INSERT INTO mark (node, lane, seq, void) VALUES ($1, $2, $3, true) ON CONFLICT DO NOTHING";
+                sql.execute(take, place).await?;
+                let read = "SELECT NOT void FROM mark WHERE node = $1 AND lane = $2 AND seq = $3";
+                took_effect = Some(sql.one(read, place).await?.try_get(0)?);
             }
+            sql.batch("COMMIT").await?;
+            Ok(took_effect)
         };
-        Ok(row.map(|row| row.try_get(0)).transpose()?)
+        let read: Result<_, Fault> = read.await;
+        if read.is_err() {
+            sql.throw_away();
+        }
+        read
+    }
+
+    /// Deletes marks of transactions whose ends are known.
+    pub(super) async fn trim_marks(self: Arc<Self>) -> Result<(), Fault> {
+        let me = self.state().node;
+        let (mut lanes, mut from, mut to) = (Vec::new(), Vec::new(), Vec::new());
+        {
+            let (free, trimmed) = (lock(&self.lanes.numbers), lock(&self.lanes.trimmed));
+            for (lane, seq) in free.iter() {
+                let Some(done) = trimmed.get(lane.unsigned_abs() as usize) else { continue };
+                if seq > done {
+                    lanes.push(*lane);
+                    from.push(*done);
+                    to.push(*seq);
+                }
+            }
+        }
+        // Between two numbers: what was deleted before, and cannot leave the index yet, is not looked through.
+        let delete = "DELETE FROM mark USING unnest($2::int[], $3::bigint[], $4::bigint[]) AS done (lane, after, last) \
+             WHERE node = $1 AND mark.lane = done.lane AND seq > done.after AND seq <= done.last AND NOT void";
+        self.connection().await?.execute(delete, &[&me, &lanes, &from, &to]).await?;
+        let mut trimmed = lock(&self.lanes.trimmed);
+        for (lane, last) in lanes.into_iter().zip(to) {
+            if let Some(done) = trimmed.get_mut(usize::try_from(lane).unwrap_or(usize::MAX)) {
+                *done = last;
+            }
+        }
+        Ok(())
     }
 }

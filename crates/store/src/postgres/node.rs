@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, broadcast, watch};
 
 use super::Fault;
-use super::lane::{FreeLanes, LANES};
+use super::lane::FreeLanes;
 use super::pool::{self, Address};
 use super::prune::EventPass;
 use super::sql::Sql;
@@ -49,6 +49,8 @@ pub(super) struct Node {
     pub(super) hints: Mutex<BTreeSet<i64>>,
     /// When the latest heartbeat that was answered was sent, in milliseconds of the monotonic clock; 0: never.
     beat: AtomicU64,
+    /// How often it was looked for due work that others left.
+    pub(super) polls: AtomicU64,
     /// Days that have partitions.
     pub(super) days: Mutex<BTreeSet<i64>>,
     /// Turns true when the store closes.
@@ -95,6 +97,7 @@ impl Node {
             outbox: Mutex::default(),
             hints: Mutex::default(),
             beat: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
             days: Mutex::default(),
             closing: watch::channel(false).0,
             event_pass: Mutex::default(),
@@ -159,11 +162,6 @@ impl Node {
             return Err(Fault::Setting("64 nodes work on this database already".into()));
         };
         let number: i32 = row.try_get(0)?;
-        sql.execute(
-            "INSERT INTO mark (node, lane, seq) SELECT $1, lane, 0 FROM generate_series(0, $2) AS lane",
-            &[&number, &(LANES - 1)],
-        )
-        .await?;
         // What the latest heartbeats said, and what came behind them.
         let last: i64 = sql
             .one(

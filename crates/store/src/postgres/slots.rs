@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::Fault;
 use super::node::{Node, lock, monotonic_ms};
 use super::tx::{Access, Tx};
@@ -86,10 +88,28 @@ impl Node {
             }
             wishes.iter().filter_map(|(row, busy)| Wish::of(*row, &state.config, *busy)).collect::<Vec<_>>()
         };
+        let wishes = self.unmet(wishes).await?;
         for wishes in wishes.chunks(ASK_MAX) {
             self.settle_slots(wishes).await?;
         }
         Ok(())
+    }
+
+    /// Without those that are met and that no other node wants anything of.
+    async fn unmet(&self, mut wishes: Vec<Wish>) -> Result<Vec<Wish>, Fault> {
+        if wishes.is_empty() {
+            return Ok(wishes);
+        }
+        let me = self.state().node;
+        let sql = self.connection().await?;
+        let rows = sql.query("SELECT DISTINCT endpoint FROM slots WHERE node <> $1", &[&me]).await?;
+        let shared: FxHashSet<i64> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+        let state = self.state();
+        wishes.retain(|wish| {
+            let slots = state.config.endpoints.get(&wish.endpoint).map_or(0, |entry| entry.endpoint.slots());
+            !wish.busy || shared.contains(&wish.endpoint) || slots != wish.most.unsigned_abs()
+        });
+        Ok(wishes)
     }
 
     async fn settle_slots(self: &Arc<Self>, wishes: &[Wish]) -> Result<(), Fault> {

@@ -36,8 +36,8 @@ const HEALTHY_SHARE: u64 = 100;
 const FILL_SECONDS: f64 = 10.0;
 /// Of the rows, one of so many is added for the lanes that are not full.
 const HEALTHY_ROWS_SHARE: u64 = 4;
-/// Rows that are added at once when as many were claimed.
-const FEED_ROWS: u64 = 5_000;
+/// Rows that are added at once when as many were claimed: as in a full batch of a server.
+const FEED_ROWS: u64 = 256;
 /// Endpoints that a node looks at in one second when it looks for what others left.
 const POLLED_PER_SECOND: u64 = 500;
 /// Longest wait for something to claim.
@@ -73,6 +73,7 @@ pub(crate) struct Claiming {
 }
 
 pub(in crate::pipeline) async fn measure(bench: &Bench, cluster: &Cluster) -> Result<Claims> {
+    cluster.make_log_files().await?;
     let database = cluster.database().await?;
     let scale = bench.scale;
     let claims = tokio::task::spawn_blocking({

@@ -8,6 +8,10 @@ use crate::pipeline::server::Server;
 use crate::pipeline::statistics::{median, ratio};
 use crate::pipeline::{Bench, progress};
 
+/// Connections for each node that there is: what keeps one busy when it is alone. With fewer, two nodes have half-filled
+/// batches each, and what a batch costs whatever is in it weighs twice.
+const CONNECTIONS_PER_NODE: usize = 256;
+
 /// What two nodes do together, beside what one does. Generators and connections are the same for both.
 #[derive(Serialize)]
 pub(crate) struct Nodes {
@@ -78,7 +82,7 @@ async fn flow(bench: &Bench, destinations: usize, nodes: usize) -> Result<Flow> 
     let second = if nodes > 1 { Some(first.another(bench).await?) } else { None };
     let sources = Shape { sources: 1, destinations }.create(bench, &mut first).await?;
     let both = [&first, second.as_ref().unwrap_or(&first)];
-    let flow = bench.flow_over(both, &sources, destinations).await?;
+    let flow = bench.flow_over(both, 2 * CONNECTIONS_PER_NODE, &sources, destinations).await?;
     if let Some(second) = second {
         second.discard().await?;
     }

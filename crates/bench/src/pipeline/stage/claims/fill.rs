@@ -98,8 +98,12 @@ impl Fill {
     /// Makes so many endpoints like the model's. `model_key`: of the model's message.
     pub(super) async fn new(client: Client, model_key: i64, endpoints: u64) -> Result<Self> {
         let model = "FROM delivery WHERE message = $1";
-        let row = client.query_one(&format!("SELECT endpoint, key, due_at {model}"), &[&model_key]).await?;
+        let row = client
+            .query_one(&format!("SELECT endpoint, key, due_at, workspace {model}"), &[&model_key])
+            .await?;
         let (endpoint, key, due_at): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        // With both columns of the primary key: what is copied is found without looking through the table.
+        let workspace: i64 = row.get(3);
         let numbers = format!("generate_series(1, {endpoints}) AS n");
         let columns =
             columns(&client, "record", &[("uuid", "gen_random_uuid()"), ("key", "key + n")]).await?;
@@ -138,18 +142,19 @@ impl Fill {
         let due = format!("{} + n / 1000", due_at - DUE_SINCE_MS);
         let of_delivery =
             [("key", &*delivery), ("message", &message), ("endpoint", &to), ("due_at", &due), ("state", "0")];
+        let its_key = format!("workspace = {workspace} AND key = {key}");
         let from = "generate_series($1::bigint, $2::bigint) AS n";
         let (into, values) = self::columns(&client, "message", &[("key", &message)]).await?;
         let messages = format!(
             "INSERT INTO message ({into}) SELECT {values} FROM message, {from} \
-             WHERE key = {model_key} AND $3::bigint > 0"
+             WHERE workspace = {workspace} AND key = {model_key} AND $3::bigint > 0"
         );
         let (into, values) = self::columns(&client, "delivery", &of_delivery).await?;
         let deliveries =
-            format!("INSERT INTO delivery ({into}) SELECT {values} FROM delivery, {from} WHERE key = {key}");
+            format!("INSERT INTO delivery ({into}) SELECT {values} FROM delivery, {from} WHERE {its_key}");
         let work = format!(
             "INSERT INTO work (workspace, key, endpoint, due_at) SELECT workspace, {delivery}, {to}, {due} \
-             FROM delivery, {from} WHERE key = {key}"
+             FROM delivery, {from} WHERE {its_key}"
         );
         Ok(Self { client, copies: Copies { statements: [messages, deliveries, work] }, next: 0 })
     }
