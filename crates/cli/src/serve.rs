@@ -170,6 +170,11 @@ fn greet(config: &Config, server: &Server, dev: bool) -> anyhow::Result<()> {
     if dev {
         output::line("Development: delivers to any address, in plain http too.")?;
     }
+    if config.mail_route().is_none() {
+        output::line(
+            "Mail is captured: it is kept and shown, and goes nowhere (RESTANTE_SMTP_URL sends it).",
+        )?;
+    }
     let Some(key) = &server.fresh_key else { return Ok(()) };
     output::line(&format!(
         "\nThis is its first start. The admin key, shown only now:\n\n    {key}\n\n\

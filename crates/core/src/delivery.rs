@@ -74,6 +74,10 @@ pub enum FailReason {
     Exhausted,
     /// Its webhook was paused before they were.
     EndpointPaused,
+    /// The mail server said no for good, or the recipient is on the suppression list.
+    Refused,
+    /// The mail server may have it: all was sent, and the answer did not come.
+    Uncertain,
 }
 
 /// Why a delivery was cancelled.
@@ -104,6 +108,8 @@ impl State {
             Self::Pending | Self::Sending | Self::Delivered | Self::Skipped => None,
             Self::Failed(FailReason::Exhausted) => Some("exhausted"),
             Self::Failed(FailReason::EndpointPaused) => Some("endpoint_paused"),
+            Self::Failed(FailReason::Refused) => Some("refused"),
+            Self::Failed(FailReason::Uncertain) => Some("uncertain"),
             Self::Cancelled(reason) => Some(match reason {
                 CancelReason::Requested => "requested",
                 CancelReason::EndpointDeleted => "endpoint_deleted",
@@ -206,6 +212,14 @@ impl Delivery {
         delivery
     }
 
+    /// A new delivery to a mailbox that gets nothing.
+    pub const fn refused(now: Timestamp) -> Self {
+        let mut delivery = Self::new(now);
+        delivery.state = State::Failed(FailReason::Refused);
+        delivery.ended_at = Some(now);
+        delivery
+    }
+
     /// A new delivery whose attempt 1 begins with it.
     pub const fn born_leased(now: Timestamp) -> Self {
         let mut delivery = Self::new(now);
@@ -300,13 +314,17 @@ pub fn settle(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, jitter: 
     if let Some(back_to) = delivery.back_to {
         return settle_replay(delivery, back_to, terms, attempt);
     }
-    let failure = match &attempt.outcome {
-        Outcome::Delivered { .. } => {
-            let used = Delivery { attempts_used: delivery.attempts_used + 1, ..delivery.clone() };
-            return delivered(&used, terms, attempt, true);
+    let used = || Delivery { attempts_used: delivery.attempts_used + 1, lost_in_row: 0, ..delivery.clone() };
+    let (failure, last) = match &attempt.outcome {
+        Outcome::Delivered { .. } => return delivered(&used(), terms, attempt, true),
+        // Whoever cancelled it or took its endpoint away must know, too, that it may have arrived.
+        Outcome::Uncertain(_) => {
+            let delivery = used().ended(State::Failed(FailReason::Uncertain), attempt.ended_at);
+            return Settlement { delivery, uses_budget: true, health: None };
         }
-        Outcome::Failed(failure) => Some(failure),
-        Outcome::Lost => None,
+        Outcome::Refused(failure) => (Some(failure), Some(FailReason::Refused)),
+        Outcome::Failed(failure) => (Some(failure), None),
+        Outcome::Lost => (None, None),
     };
 
     let lost_in_row = if failure.is_none() { delivery.lost_in_row + 1 } else { 0 };
@@ -324,7 +342,9 @@ pub fn settle(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, jitter: 
         .map(|watch| watch.health.failed(attempt.ended_at, watch.limits));
     let pauses = health.as_ref().is_some_and(|turn| turn.pause);
 
-    let wait = if uses_budget {
+    let wait = if last.is_some() {
+        None
+    } else if uses_budget {
         terms.schedule.wait_after(counted.attempts_used, failure, attempt.ended_at, jitter)
     } else {
         Some(Wait { length: Duration::ZERO, cause: WaitCause::Lost })
@@ -340,7 +360,7 @@ pub fn settle(delivery: &Delivery, terms: Terms<'_>, attempt: &Attempt, jitter: 
             counted.pending_or_over(over, ended_at)
         }
         // The failure that pauses a webhook may also be the delivery's last.
-        None => counted.ended(State::Failed(FailReason::Exhausted), ended_at),
+        None => counted.ended(State::Failed(last.unwrap_or(FailReason::Exhausted)), ended_at),
     };
     Settlement { delivery, uses_budget, health }
 }
@@ -386,6 +406,12 @@ pub fn cancel(delivery: &Delivery, now: Timestamp) -> Result<Delivery, Conflict>
         State::Cancelled(_) => Ok(delivery.clone()),
         State::Delivered | State::Failed(_) | State::Skipped => Err(Conflict(delivery.state)),
     }
+}
+
+/// Ends what is pending because its mailbox gets nothing.
+#[must_use]
+pub fn refuse(delivery: &Delivery, now: Timestamp) -> Delivery {
+    delivery.ended(State::Failed(FailReason::Refused), now)
 }
 
 /// Ends what is pending because its work is over. What is in flight stays.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Filter;
-use crate::id::{DestinationId, WebhookId};
+use crate::id::{DestinationId, MailboxesId, WebhookId};
 use crate::retry::Schedule;
 use crate::{Timestamp, limits};
 
@@ -93,11 +93,40 @@ impl Webhook {
     }
 }
 
+/// The mailboxes of one domain, as far as one workspace writes to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mailboxes {
+    /// In lower case and as A-labels.
+    pub domain: String,
+    pub terms: MailTerms,
+}
+
+/// What the operator decides about mail to any domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MailTerms {
+    pub schedule: Schedule,
+    /// Attempts to one domain at the same time, for each workspace.
+    pub max_in_flight: u32,
+    /// From name lookup to the reply that ends the attempt.
+    pub timeout_seconds: u32,
+}
+
+impl Default for MailTerms {
+    fn default() -> Self {
+        Self {
+            schedule: Schedule::Mail,
+            max_in_flight: limits::MAIL_IN_FLIGHT_DEFAULT,
+            timeout_seconds: *limits::TIMEOUT_SECONDS.end(),
+        }
+    }
+}
+
 /// Names an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndpointId {
     Destination(DestinationId),
     Webhook(WebhookId),
+    Mailboxes(MailboxesId),
 }
 
 impl EndpointId {
@@ -105,6 +134,7 @@ impl EndpointId {
         match self {
             Self::Destination(id) => id.uuid(),
             Self::Webhook(id) => id.uuid(),
+            Self::Mailboxes(id) => id.uuid(),
         }
     }
 }
@@ -114,6 +144,7 @@ impl fmt::Display for EndpointId {
         match self {
             Self::Destination(id) => id.fmt(out),
             Self::Webhook(id) => id.fmt(out),
+            Self::Mailboxes(id) => id.fmt(out),
         }
     }
 }
@@ -123,13 +154,16 @@ impl fmt::Display for EndpointId {
 pub enum Receiver {
     Destination(Destination),
     Webhook(Webhook),
+    Mailboxes(Mailboxes),
 }
 
 impl Receiver {
+    /// The address of an endpoint; of mailboxes their domain.
     pub fn url(&self) -> &str {
         match self {
             Self::Destination(destination) => &destination.url,
             Self::Webhook(webhook) => &webhook.url,
+            Self::Mailboxes(mailboxes) => &mailboxes.domain,
         }
     }
 
@@ -137,6 +171,7 @@ impl Receiver {
         match self {
             Self::Destination(destination) => &destination.schedule,
             Self::Webhook(webhook) => &webhook.schedule,
+            Self::Mailboxes(mailboxes) => &mailboxes.terms.schedule,
         }
     }
 
@@ -145,6 +180,7 @@ impl Receiver {
         match self {
             Self::Destination(destination) => &destination.headers,
             Self::Webhook(webhook) => &webhook.headers,
+            Self::Mailboxes(_) => &[],
         }
     }
 
@@ -153,6 +189,7 @@ impl Receiver {
         match self {
             Self::Destination(destination) => destination.max_in_flight,
             Self::Webhook(webhook) => webhook.max_in_flight,
+            Self::Mailboxes(mailboxes) => mailboxes.terms.max_in_flight,
         }
     }
 
@@ -161,14 +198,16 @@ impl Receiver {
         match self {
             Self::Destination(destination) => destination.rate_per_second,
             Self::Webhook(webhook) => webhook.rate_per_second,
+            Self::Mailboxes(_) => None,
         }
     }
 
-    /// From name lookup to the end of the response head.
+    /// From name lookup to the end of the response head, or of the last reply.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(u64::from(match self {
             Self::Destination(destination) => destination.timeout_seconds,
             Self::Webhook(webhook) => webhook.timeout_seconds,
+            Self::Mailboxes(mailboxes) => mailboxes.terms.timeout_seconds,
         }))
     }
 
@@ -176,6 +215,7 @@ impl Receiver {
         match self {
             Self::Destination(destination) => destination.paused,
             Self::Webhook(webhook) => webhook.paused,
+            Self::Mailboxes(_) => false,
         }
     }
 
@@ -184,7 +224,9 @@ impl Receiver {
         match self {
             _ if self.is_paused() => Some(HeldBack::Resume),
             Self::Destination(Destination { kind: DestinationKind::Cli, .. }) => Some(HeldBack::Client),
-            Self::Destination(Destination { kind: DestinationKind::Http, .. }) | Self::Webhook(_) => None,
+            Self::Destination(Destination { kind: DestinationKind::Http, .. })
+            | Self::Webhook(_)
+            | Self::Mailboxes(_) => None,
         }
     }
 }

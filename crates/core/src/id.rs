@@ -65,6 +65,20 @@ kinds! {
     Replay, ReplayId, "rpl", "replay";
     /// Something that a workspace's owners are told.
     Notice, NoticeId, "ntc", "notice";
+    /// A message to mailboxes.
+    Email, EmailId, "em", "email";
+    /// Somebody an email goes to.
+    Recipient, RecipientId, "er", "recipient";
+    /// The mailboxes of one domain.
+    Mailboxes, MailboxesId, "mbx", "receiving domain";
+    /// A domain that mail is sent from.
+    Domain, DomainId, "dom", "domain";
+    /// What emails are made from.
+    Template, TemplateId, "tpl", "template";
+    /// A template as it was at one time.
+    TemplateVersion, TemplateVersionId, "tpv", "template version";
+    /// A mailbox that gets nothing.
+    Suppression, SuppressionId, "sup", "suppression";
     /// One change of a credit balance.
     Charge, ChargeId, "chg", "ledger entry";
 }

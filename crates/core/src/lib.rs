@@ -17,6 +17,7 @@
 //! ```
 
 pub mod delivery;
+pub mod email;
 pub mod endpoint;
 pub mod event;
 pub mod health;
@@ -27,6 +28,7 @@ pub mod message;
 pub mod outcome;
 pub mod pacing;
 pub mod retry;
+pub mod smtp;
 pub mod time;
 
 pub use delivery::{Attempt, Delivery, State};

@@ -74,3 +74,41 @@ pub const DESCRIPTION_CHARS_MAX: usize = 256;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 /// Deepest nesting of JSON that is canonicalised or compacted, in levels of lists and objects.
 pub const JSON_DEPTH_MAX: usize = 128;
+/// Attempts to the mailboxes of one domain at the same time, for each workspace.
+pub const MAIL_IN_FLIGHT_DEFAULT: u32 = 20;
+/// Most entries of each of `to`, `cc`, `bcc` and `reply_to` of an email.
+pub const RECIPIENTS_MAX: usize = 50;
+/// Longest address of a mailbox, in bytes: a path of 256 less its angle brackets (RFC 5321, 4.5.3.1.3).
+pub const ADDRESS_BYTES_MAX: usize = 254;
+/// Longest part of an address before the `@`, in bytes (RFC 5321, 4.5.3.1.1).
+pub const LOCAL_PART_BYTES_MAX: usize = 64;
+/// Longest name that stands beside an address, in characters.
+pub const DISPLAY_NAME_CHARS_MAX: usize = 256;
+/// Longest subject of an email, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 998;
+/// Longest `html` and longest `text` of an email, in bytes (512 KiB each).
+pub const EMAIL_TEXT_BYTES_MAX: usize = 512 * 1024;
+/// Most headers of its own that an email may set.
+pub const EMAIL_HEADERS_MAX: usize = 50;
+/// Longest line of a header, name and value together, in bytes without the line break (RFC 5322, 2.1.1).
+pub const EMAIL_HEADER_LINE_BYTES_MAX: usize = 998;
+/// Most attachments of an email.
+pub const ATTACHMENTS_MAX: usize = 20;
+/// Longest name of an attached file, in characters.
+pub const FILENAME_CHARS_MAX: usize = 255;
+/// Longest `content_id` of an attachment, in characters.
+pub const CONTENT_ID_CHARS_MAX: usize = 255;
+/// Largest email: `html`, `text` and the decoded attachments together, in bytes (25 MiB).
+pub const EMAIL_BYTES_MAX: usize = 25 * 1024 * 1024;
+/// Largest body of a call that sends emails, in bytes (40 MiB).
+pub const EMAIL_REQUEST_BYTES_MAX: usize = 40 * 1024 * 1024;
+/// Most tags of an email.
+pub const TAGS_MAX: usize = 50;
+/// Longest name and longest value of a tag, in characters; the shortest has one.
+pub const TAG_CHARS_MAX: usize = 256;
+/// Largest `metadata` of an email, in bytes of its canonical form (16 KiB): every event of the email carries it.
+pub const METADATA_BYTES_MAX: usize = 16 * 1024;
+/// How far ahead an email may be scheduled.
+pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Most emails of one batch.
+pub const EMAILS_PER_BATCH_MAX: usize = 100;

@@ -5,13 +5,14 @@ use std::fmt;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::event::EventType;
-use crate::id::{EventId, Key, RequestId, Tail};
+use crate::id::{EmailId, EventId, Key, RequestId, Tail};
 
 /// Names a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageId {
     Request(RequestId),
     Event(EventId),
+    Email(EmailId),
 }
 
 impl MessageId {
@@ -19,6 +20,7 @@ impl MessageId {
         match self {
             Self::Request(id) => id.key(),
             Self::Event(id) => id.key(),
+            Self::Email(id) => id.key(),
         }
     }
 
@@ -26,6 +28,7 @@ impl MessageId {
         match self {
             Self::Request(id) => id.tail(),
             Self::Event(id) => id.tail(),
+            Self::Email(id) => id.tail(),
         }
     }
 }
@@ -35,6 +38,7 @@ impl fmt::Display for MessageId {
         match self {
             Self::Request(id) => id.fmt(out),
             Self::Event(id) => id.fmt(out),
+            Self::Email(id) => id.fmt(out),
         }
     }
 }
@@ -44,6 +48,7 @@ impl fmt::Display for MessageId {
 pub enum Content {
     Request(Received),
     Event(Published),
+    Email(Mail),
 }
 
 impl Content {
@@ -51,6 +56,7 @@ impl Content {
         match self {
             Self::Request(received) => &received.body,
             Self::Event(published) => &published.body,
+            Self::Email(mail) => &mail.mime,
         }
     }
 }
@@ -61,6 +67,18 @@ pub struct Published {
     pub event_type: EventType,
     /// What receivers get, byte for byte: type, timestamp and data as JSON.
     pub body: Bytes,
+}
+
+/// An email as it leaves. Cloning shares the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// Where bounces go: the address that it is from.
+    pub sender: String,
+    /// It goes nowhere: it was sent with a key of the test mode.
+    pub test: bool,
+    /// All header lines and the body, frozen when the email was accepted or changed; lines end with CRLF. What signs it
+    /// is put in front when an attempt begins.
+    pub mime: Bytes,
 }
 
 /// The header lines of a request: order, duplicates and case as received, packed into one block of bytes.

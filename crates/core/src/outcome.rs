@@ -11,6 +11,11 @@ pub enum Outcome {
     Delivered { status: Option<u16> },
     /// The attempt began and did not succeed. It uses one attempt of the budget.
     Failed(Failure),
+    /// As `Failed`, and the receiver will not have it later either: the delivery ends. Only for emails.
+    Refused(Failure),
+    /// All was sent, and the answer did not come: the receiver may have it (RFC 1047). The delivery ends, for another
+    /// attempt may be another copy. Only for emails.
+    Uncertain(Failure),
     /// Our own fault ended the attempt: the node died or stopped while it was on the wire. Uses no budget.
     Lost,
 }
@@ -19,8 +24,10 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub kind: FailureKind,
-    /// Response status code; present exactly when `kind` is `Status`.
+    /// Response status code, or a mail server's reply code; present exactly when `kind` is `Status` or `Smtp`.
     pub status: Option<u16>,
+    /// A mail server's enhanced status code (RFC 3463), where it gave one.
+    pub enhanced: Option<(u8, u16, u16)>,
     /// One line for people, at most [`MESSAGE_CHARS_MAX`] characters, never a payload.
     pub message: String,
     /// The receiver's wish from `Retry-After`, as an instant.
@@ -83,6 +90,14 @@ impl FailureKind {
 }
 
 impl Outcome {
+    /// What went wrong; `None` when nothing did, and when it was our own fault.
+    pub const fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Failed(failure) | Self::Refused(failure) | Self::Uncertain(failure) => Some(failure),
+            Self::Delivered { .. } | Self::Lost => None,
+        }
+    }
+
     /// Judges an HTTP response head. `retry_after` counts on any failed status.
     pub fn of_status(status: u16, retry_after: Option<Timestamp>) -> Self {
         if (200..300).contains(&status) {
@@ -93,17 +108,36 @@ impl Outcome {
         } else {
             format!("the receiver answered {status}")
         };
-        Self::Failed(Failure { kind: FailureKind::Status, status: Some(status), message, retry_after })
+        Self::Failed(Failure {
+            kind: FailureKind::Status,
+            status: Some(status),
+            enhanced: None,
+            message,
+            retry_after,
+        })
+    }
+
+    /// An attempt whose node died when all of the message had been sent (RFC 1047).
+    pub fn lost_behind_data() -> Self {
+        let message = "the node was lost after it had sent the message and before it had the answer: it may have arrived";
+        Self::Uncertain(Failure::new(FailureKind::Network, message))
     }
 
     /// An attempt that failed without a response.
     pub fn failed(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self::Failed(Failure::new(kind, message))
+    }
+}
+
+impl Failure {
+    /// A failure without a response. A message that is too long is cut.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let message: String = message.into();
         let message = match message.char_indices().nth(MESSAGE_CHARS_MAX) {
             Some((end, _)) => message[..end].to_owned(),
             None => message,
         };
-        Self::Failed(Failure { kind, status: None, message, retry_after: None })
+        Self { kind, status: None, enhanced: None, message, retry_after: None }
     }
 }
 

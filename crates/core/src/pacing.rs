@@ -76,15 +76,17 @@ impl InFlightLimit {
 /// Whether an outcome says that the receiver has more than it can bear.
 fn is_distress(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Delivered { .. } | Outcome::Lost => false,
-        Outcome::Failed(failure) => match failure.kind {
+        // A mail server that refuses one recipient may take the next.
+        Outcome::Delivered { .. } | Outcome::Lost | Outcome::Refused(_) => false,
+        Outcome::Failed(failure) | Outcome::Uncertain(failure) => match failure.kind {
             FailureKind::Timeout | FailureKind::Connect | FailureKind::Network => true,
+            // 421 and 4xx in general: later.
+            FailureKind::Smtp => failure.status.is_some_and(|code| (400..500).contains(&code)),
             FailureKind::Status => failure.status.is_some_and(|status| status == 429 || status >= 500),
             FailureKind::Dns
             | FailureKind::Tls
             | FailureKind::RefusedAddress
-            | FailureKind::LocalUnreachable
-            | FailureKind::Smtp => false,
+            | FailureKind::LocalUnreachable => false,
         },
     }
 }

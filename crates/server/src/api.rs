@@ -7,9 +7,12 @@
 mod auth;
 mod body;
 mod bulk_retries;
+mod compat;
 mod credits;
 mod deliveries;
 mod destinations;
+mod domains;
+mod emails;
 mod endpoints;
 pub(crate) mod error;
 mod events;
@@ -27,6 +30,8 @@ mod replays;
 mod requests;
 mod sources;
 mod stream;
+mod suppressions;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -47,12 +52,15 @@ use utoipa_axum::routes;
 
 use crate::channel::guard::Rules;
 use crate::clock::Clock;
+use crate::mail::records::Lookup;
 use crate::probe::Prober;
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 use endpoints::Judge;
 
 pub use auth::{KnownKeys, LastUsed};
+pub use domains::MachineLookup;
+pub(crate) use emails::freeze;
 pub use openapi::openapi;
 pub use token::{FirstKeyFault, LIVE_PREFIX, TEST_PREFIX, first_key, new_token};
 
@@ -82,6 +90,12 @@ pub struct ApiState {
     /// When webhooks are degraded and paused.
     pub health_limits: Limits,
     pub counters: Arc<Metrics>,
+    /// The way mail leaves: `relay`, `direct` or `capture`.
+    pub transport: &'static str,
+    /// Mail is taken only from domains that are verified.
+    pub require_verified_domains: bool,
+    /// Looks up what domains have set in the DNS.
+    pub lookup: Arc<dyn Lookup>,
 }
 
 /// The state as handlers share it.
@@ -124,6 +138,24 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(events::publish, events::list))
         .routes(routes!(events::publish_batch))
         .routes(routes!(events::get))
+        .routes(routes!(emails::send, emails::list))
+        .routes(routes!(emails::send_batch))
+        .routes(routes!(emails::get, emails::change::update))
+        .routes(routes!(emails::list_events))
+        .routes(routes!(emails::cancel))
+        .routes(routes!(templates::create, templates::list))
+        .routes(routes!(templates::get, templates::update, templates::delete))
+        .routes(routes!(templates::duplicate))
+        .routes(routes!(templates::set_content))
+        .routes(routes!(templates::versions::publish, templates::versions::list))
+        .routes(routes!(templates::rendering::preview))
+        .routes(routes!(templates::rendering::render))
+        .routes(routes!(templates::sending::send))
+        .routes(routes!(domains::create, domains::list))
+        .routes(routes!(domains::get, domains::update, domains::delete))
+        .routes(routes!(domains::verify))
+        .routes(routes!(suppressions::add, suppressions::list))
+        .routes(routes!(suppressions::delete))
         .routes(routes!(webhooks::create, webhooks::list))
         .routes(routes!(webhooks::get, webhooks::update, webhooks::delete))
         .routes(routes!(webhooks::rotate_secret))
@@ -154,9 +186,10 @@ fn routes() -> OpenApiRouter<Api> {
 pub fn router(state: ApiState) -> Router {
     let api: Api = Arc::new(state);
     let (router, _) = routes().split_for_parts();
-    router
+    let router = router
         .fallback(frame::no_such_path)
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(from_fn_with_state(Arc::clone(&api), frame::frame))
-        .with_state(api)
+        .with_state(api);
+    Router::new().nest(compat::PREFIX, compat::over(router.clone())).fallback_service(router)
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 pub mod guard;
 pub mod http;
+pub mod smtp;
 
 /// What the operator decides about outgoing connections.
 #[derive(Clone, Debug, Default)]

@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use restante_core::endpoint::MailTerms;
+use restante_core::retry::Schedule;
 use restante_core::{health, limits};
 use restante_store::Policy;
 
 use crate::channel::guard::PrivateTargets;
+use crate::channel::smtp::{Relay, Route, SmtpConfig};
 use crate::ingress::TrustedProxies;
 use crate::vault::Secret;
 
@@ -35,9 +38,37 @@ pub struct Config {
     pub degraded_after_seconds: u64,
     pub paused_after_seconds: u64,
     pub retention_days: u32,
+    pub smtp_url: Option<Relay>,
+    pub smtp: SmtpMode,
+    pub smtp_hello: Option<String>,
+    pub smtp_uncertain: Uncertain,
+    pub mail_waits_seconds: Option<Vec<f64>>,
+    pub mail_in_flight: u32,
+    pub require_verified_domains: bool,
+    pub notice_from: Option<String>,
     pub intake_body_bytes: usize,
     pub disk_free_bytes: u64,
     pub threads: usize,
+}
+
+/// How mail leaves when there is no relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SmtpMode {
+    /// It does not: it is kept and shown.
+    #[default]
+    Capture,
+    /// To the recipients' own mail servers.
+    Direct,
+}
+
+/// What is done about mail that may have arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Uncertain {
+    /// It is not sent again.
+    #[default]
+    Keep,
+    /// It is, and the recipient may get two.
+    Resend,
 }
 
 /// One setting: its name in `restante.toml`, which in upper case behind `RESTANTE_` is its name in the environment.
@@ -98,6 +129,14 @@ impl Default for Config {
             degraded_after_seconds: 300,
             paused_after_seconds: 432_000,
             retention_days: 30,
+            smtp_url: None,
+            smtp: SmtpMode::Capture,
+            smtp_hello: None,
+            smtp_uncertain: Uncertain::Keep,
+            mail_waits_seconds: None,
+            mail_in_flight: limits::MAIL_IN_FLIGHT_DEFAULT,
+            require_verified_domains: false,
+            notice_from: None,
             intake_body_bytes: limits::INTAKE_BODY_BYTES_MAX,
             disk_free_bytes: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
@@ -141,10 +180,40 @@ impl Config {
         }
     }
 
-    /// What the store needs to know.
+    /// What the store needs to know. Asked once at the start: what it says of mail stays for as long as the process.
     pub fn policy(&self) -> Policy {
         let event_retention = Duration::from_secs(u64::from(self.retention_days) * 24 * 3600);
-        Policy { health: self.health_limits(), event_retention }
+        let schedule = match &self.mail_waits_seconds {
+            Some(waits) => Schedule::Custom { waits_seconds: waits.clone(), jitter: 0.0 },
+            None => Schedule::Mail,
+        };
+        let mail = MailTerms { schedule, max_in_flight: self.mail_in_flight, ..MailTerms::default() };
+        let resend_uncertain = self.smtp_uncertain == Uncertain::Resend;
+        Policy {
+            health: self.health_limits(),
+            event_retention,
+            mail: Box::leak(Box::new(mail)),
+            resend_uncertain,
+        }
+    }
+
+    /// The wire's name of the way mail leaves.
+    pub fn transport(&self) -> &'static str {
+        match (&self.smtp_url, self.smtp) {
+            (Some(_), _) => "relay",
+            (None, SmtpMode::Direct) => "direct",
+            (None, SmtpMode::Capture) => "capture",
+        }
+    }
+
+    /// How mail leaves; `None`: it does not.
+    pub fn mail_route(&self) -> Option<SmtpConfig> {
+        let route = match (&self.smtp_url, self.smtp) {
+            (Some(relay), _) => Route::Relay(relay.clone()),
+            (None, SmtpMode::Direct) => Route::Direct,
+            (None, SmtpMode::Capture) => return None,
+        };
+        Some(SmtpConfig { route, hello: self.smtp_hello.clone().unwrap_or_else(host_name) })
     }
 
     /// What `--dev` does: any target may be sent to, in plain http too.
@@ -159,6 +228,13 @@ impl Config {
         };
         (setting.set)(self, value).map_err(|reason| Fault::Value { name: name.to_owned(), origin, reason })
     }
+}
+
+/// What the machine calls itself, if that is a name that mail servers take.
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    if !name.is_empty() && name.bytes().all(fit) { name } else { "localhost".to_owned() }
 }
 
 fn read_file(text: &str) -> Result<BTreeMap<String, String>, Fault> {

@@ -6,6 +6,7 @@
 pub mod lanes;
 
 pub(crate) mod attempt;
+mod postman;
 mod settler;
 mod shard;
 
@@ -21,11 +22,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
 use crate::channel::ChannelConfig;
+use crate::channel::guard::PrivateTargets;
 use crate::channel::http::{HttpChannel, SetupFault};
+use crate::channel::smtp::{Route, Smtp, SmtpConfig};
 use crate::clock::Clock;
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 use lanes::Lanes;
+use postman::Postman;
 use settler::Settler;
 use shard::Shard;
 
@@ -47,6 +51,27 @@ pub struct Dispatcher {
     unsettled: Arc<AtomicUsize>,
     seats: Mutex<Seats>,
     metrics: Arc<Metrics>,
+}
+
+/// What the operator decides about mail.
+#[derive(Debug, Clone, Default)]
+pub struct MailWay {
+    /// `None`: mail is kept and shown, and goes nowhere.
+    pub route: Option<SmtpConfig>,
+    /// Mail that may have arrived is sent again.
+    pub resend_uncertain: bool,
+}
+
+impl MailWay {
+    fn smtp(&self, channel: &ChannelConfig, clock: &Arc<dyn Clock>) -> Result<Option<Smtp>, SetupFault> {
+        let Some(config) = &self.route else { return Ok(None) };
+        let mut channel = channel.clone();
+        if matches!(config.route, Route::Relay(_)) {
+            // The operator named it, wherever it is; what anybody may have us dial is another matter.
+            channel.rules.private_targets = PrivateTargets::All;
+        }
+        Smtp::new(config.clone(), &channel, Arc::clone(clock)).map(Some)
+    }
 }
 
 /// Which thread each lane is on: dealt out in turn as lanes turn up, so that a few busy ones are spread evenly.
@@ -76,6 +101,7 @@ impl Dispatcher {
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
         channel: &ChannelConfig,
+        mail: &MailWay,
         vault: &Arc<Vault>,
         handles: &[Handle],
     ) -> Result<Arc<Self>, SetupFault> {
@@ -89,6 +115,14 @@ impl Dispatcher {
                 handle: handle.clone(),
                 // Connections belong to the thread that makes them.
                 channel: HttpChannel::new(channel)?,
+                postman: Postman {
+                    smtp: mail.smtp(channel, &clock)?,
+                    resend_uncertain: mail.resend_uncertain,
+                    store: Arc::clone(&store),
+                    vault: Arc::clone(vault),
+                    clock: Arc::clone(&clock),
+                    domains: Mutex::default(),
+                },
                 store: Arc::clone(&store),
                 clock: Arc::clone(&clock),
                 metrics: Arc::clone(&metrics),

@@ -10,6 +10,7 @@ pub mod channel;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+pub mod mail;
 pub mod probe;
 pub mod signature;
 pub mod telemetry;
@@ -18,12 +19,14 @@ pub mod vault;
 
 mod door;
 mod ingress;
+mod notify;
 mod upkeep;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use restante_core::email::Address;
 use restante_store::Store;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -33,8 +36,8 @@ use api::ApiState;
 use channel::ChannelConfig;
 use channel::guard::Rules;
 use clock::Clock;
-use config::Config;
-use dispatcher::Dispatcher;
+use config::{Config, Uncertain};
+use dispatcher::{Dispatcher, MailWay};
 use ingress::Ingress;
 use probe::Prober;
 use telemetry::Metrics;
@@ -118,6 +121,10 @@ impl Server {
             Arc::clone(&clock),
             Arc::clone(&metrics),
             &channel,
+            &MailWay {
+                route: config.mail_route(),
+                resend_uncertain: config.smtp_uncertain == Uncertain::Resend,
+            },
             &vault,
             handles,
         )?;
@@ -145,6 +152,9 @@ impl Server {
             vault,
             health_limits: config.health_limits(),
             counters: Arc::clone(&metrics),
+            transport: config.transport(),
+            require_verified_domains: config.require_verified_domains,
+            lookup: Arc::new(api::MachineLookup),
         };
         let connections = door::connection_slots();
         let door = door::Door {
@@ -154,7 +164,14 @@ impl Server {
             connections: Arc::clone(&connections),
         };
         let first = &handles[0];
-        let tasks = vec![
+        let notice_from = config.notice_from.as_deref().and_then(|from| Address::parse(from).ok());
+        let notifier = notice_from.map(|from| notify::Notifier {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            from,
+            public_url: public_url.clone(),
+        });
+        let mut tasks = vec![
             first.spawn(Arc::clone(&dispatcher).claim()),
             first.spawn(upkeep::prune(Arc::clone(&store), Arc::clone(&clock))),
             first.spawn(upkeep::take_over(Arc::clone(&store), Arc::clone(&clock))),
@@ -162,6 +179,7 @@ impl Server {
             first.spawn(upkeep::note_use_of_keys(state)),
             first.spawn(serve(door, listener, handles.to_vec())),
         ];
+        tasks.extend(notifier.map(|notifier| first.spawn(notifier.run())));
         Ok(Self { address, public_url, fresh_key, store, dispatcher, stopping, connections, tasks })
     }
 

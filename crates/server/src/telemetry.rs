@@ -116,7 +116,7 @@ impl Metrics {
         match outcome {
             Outcome::Delivered { .. } => self.delivered.fetch_add(1, Ordering::Relaxed),
             Outcome::Lost => self.lost.fetch_add(1, Ordering::Relaxed),
-            Outcome::Failed(failure) => {
+            Outcome::Failed(failure) | Outcome::Refused(failure) | Outcome::Uncertain(failure) => {
                 let index = FailureKind::ALL.iter().position(|kind| *kind == failure.kind).unwrap_or(0);
                 self.failed[index].fetch_add(1, Ordering::Relaxed)
             }

@@ -38,6 +38,8 @@ pub enum Purpose {
     SigningSecret,
     /// The value of a header that an endpoint's attempts carry.
     HeaderValue,
+    /// Signs the mail of a domain.
+    DomainKey,
 }
 
 /// A secret in the clear. `Debug` shows nothing of it, and it cannot be displayed, compared or serialised by accident.
@@ -141,6 +143,7 @@ impl Purpose {
         match self {
             Self::SigningSecret => "signing secret",
             Self::HeaderValue => "header value",
+            Self::DomainKey => "domain key",
         }
     }
 }

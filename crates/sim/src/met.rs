@@ -46,7 +46,7 @@ pub fn count(witness: &Witness<'_>) -> Met {
         if let Taken::Attempt { outcome, .. } = taken {
             match outcome {
                 Outcome::Delivered { .. } => add("attempt delivered", 1),
-                Outcome::Failed(_) => add("attempt failed", 1),
+                Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) => add("attempt failed", 1),
                 Outcome::Lost => add("attempt given up", 1),
             }
         }
@@ -64,7 +64,9 @@ pub fn count(witness: &Witness<'_>) -> Met {
         match delivery.life.state {
             State::Skipped => add("event skipped", 1),
             State::Failed(FailReason::EndpointPaused) => add("event ended by a pause", 1),
-            State::Failed(FailReason::Exhausted) => add("event exhausted", 1),
+            State::Failed(FailReason::Exhausted | FailReason::Refused | FailReason::Uncertain) => {
+                add("event exhausted", 1);
+            }
             State::Cancelled(_) => add("event cancelled", 1),
             State::Delivered => add("event delivered", 1),
             State::Pending | State::Sending => {}

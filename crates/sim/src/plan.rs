@@ -121,5 +121,5 @@ fn draw_policy(random: &mut Random, busy_ms: u64) -> Policy {
         paused_after: Duration::from_millis(busy_ms / random.pick(&[100, 10, 4])),
     };
     let event_retention = if random.chance(30) { SHORT_RETENTION } else { Policy::default().event_retention };
-    Policy { health, event_retention }
+    Policy { health, event_retention, ..Policy::default() }
 }

@@ -1,8 +1,9 @@
 //! Rules' words as stored numbers, and back. The same in every database.
 
 use restante_core::delivery::{CancelReason, Ending, FailReason};
+use restante_core::email::Role;
 use restante_core::retry::WaitCause;
-use restante_core::{Delivery, FailureKind, State};
+use restante_core::{Delivery, FailureKind, Outcome, State};
 
 /// Something stored that means nothing.
 #[derive(Debug)]
@@ -16,6 +17,16 @@ pub(crate) const PROMPT_MS: i64 = 2_000;
 /// `message.kind`.
 pub(crate) const REQUEST: i64 = 1;
 pub(crate) const EVENT: i64 = 2;
+pub(crate) const EMAIL: i64 = 3;
+
+/// `message.method` of an email by its mode.
+pub(crate) const LIVE_MODE: &str = "live";
+pub(crate) const TEST_MODE: &str = "test";
+
+/// `message.feed` of an email of the workspace with this row. Apart from its events, which are listed by theirs.
+pub(crate) const fn mail_feed(workspace: i64) -> i64 {
+    -workspace
+}
 
 /// States that SQL compares with; indexes name them too.
 pub(crate) const PENDING: i64 = 0;
@@ -30,6 +41,8 @@ pub(crate) const fn state_code(state: State) -> i64 {
         State::Delivered => DELIVERED_STATE,
         State::Failed(FailReason::Exhausted) => 30,
         State::Failed(FailReason::EndpointPaused) => 31,
+        State::Failed(FailReason::Refused) => 32,
+        State::Failed(FailReason::Uncertain) => 33,
         State::Cancelled(CancelReason::Requested) => 40,
         State::Cancelled(CancelReason::EndpointDeleted) => 41,
         State::Cancelled(CancelReason::SourceDeleted) => 42,
@@ -45,6 +58,8 @@ pub(crate) fn state(code: i64) -> Result<State, Damaged> {
         DELIVERED_STATE => State::Delivered,
         30 => State::Failed(FailReason::Exhausted),
         31 => State::Failed(FailReason::EndpointPaused),
+        32 => State::Failed(FailReason::Refused),
+        33 => State::Failed(FailReason::Uncertain),
         40 => State::Cancelled(CancelReason::Requested),
         41 => State::Cancelled(CancelReason::EndpointDeleted),
         42 => State::Cancelled(CancelReason::SourceDeleted),
@@ -82,6 +97,24 @@ pub(crate) fn ending(code: i64) -> Result<Option<Ending>, Damaged> {
         1 => Some(Ending::Cancel),
         2 => Some(Ending::Pause),
         other => return Err(Damaged(format!("delivery ending {other}"))),
+    })
+}
+
+/// `recipient.role`.
+pub(crate) const fn role_code(role: Role) -> i64 {
+    match role {
+        Role::To => 0,
+        Role::Cc => 1,
+        Role::Bcc => 2,
+    }
+}
+
+pub(crate) fn role(code: i64) -> Result<Role, Damaged> {
+    Ok(match code {
+        0 => Role::To,
+        1 => Role::Cc,
+        2 => Role::Bcc,
+        other => return Err(Damaged(format!("role of a recipient {other}"))),
     })
 }
 
@@ -126,6 +159,27 @@ pub(crate) fn failure(code: i64) -> Result<FailureKind, Damaged> {
 pub(crate) const DELIVERED: i64 = 0;
 pub(crate) const FAILED: i64 = 1;
 pub(crate) const LOST: i64 = 2;
+const REFUSED: i64 = 3;
+const UNCERTAIN: i64 = 4;
+
+pub(crate) const fn result_code(outcome: &Outcome) -> i64 {
+    match outcome {
+        Outcome::Delivered { .. } => DELIVERED,
+        Outcome::Failed(_) => FAILED,
+        Outcome::Lost => LOST,
+        Outcome::Refused(_) => REFUSED,
+        Outcome::Uncertain(_) => UNCERTAIN,
+    }
+}
+
+/// `attempt.status`.
+pub(crate) fn status_of(outcome: &Outcome) -> Option<u16> {
+    match outcome {
+        Outcome::Delivered { status } => *status,
+        Outcome::Failed(failure) | Outcome::Refused(failure) | Outcome::Uncertain(failure) => failure.status,
+        Outcome::Lost => None,
+    }
+}
 
 /// A row of `delivery`, all columns.
 #[derive(Debug, Clone)]
@@ -163,6 +217,8 @@ mod tests {
             State::Delivered,
             State::Failed(FailReason::Exhausted),
             State::Failed(FailReason::EndpointPaused),
+            State::Failed(FailReason::Refused),
+            State::Failed(FailReason::Uncertain),
             State::Cancelled(CancelReason::Requested),
             State::Cancelled(CancelReason::EndpointDeleted),
             State::Cancelled(CancelReason::SourceDeleted),

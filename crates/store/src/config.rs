@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use restante_core::delivery::{self, CancelReason, Over};
-use restante_core::endpoint::{Answer, Destination, EndpointId, Receiver, Source, Webhook};
+use restante_core::endpoint::{
+    Answer, Destination, EndpointId, MailTerms, Mailboxes, Receiver, Source, Webhook,
+};
 use restante_core::event::EventType;
 use restante_core::health::Health;
-use restante_core::id::{DestinationId, SourceId, WebhookId, WorkspaceId};
+use restante_core::id::{DestinationId, MailboxesId, SourceId, WebhookId, WorkspaceId};
 use restante_core::{Delivery, Timestamp};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 
-use crate::code::{Damaged, DeliveryRow};
+use crate::code::{Damaged, DeliveryRow, mail_feed};
 use crate::endpoint::{Endpoint, Feed, Settings};
-use crate::record::Raw;
+use crate::record::{MailboxesRow, Raw};
 
 /// Sources, endpoints and workspaces by their rows in the table `record`.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub(crate) struct Config {
     /// Tokens of living sources.
     pub(crate) tokens: FxHashMap<String, i64>,
     pub(crate) endpoints: FxHashMap<i64, EndpointEntry>,
+    /// What the operator decided about mail to any domain.
+    pub(crate) mail_terms: MailTerms,
 }
 
 #[derive(Debug)]
@@ -34,7 +38,9 @@ pub(crate) struct WorkspaceEntry {
     pub(crate) balance_changed: bool,
     /// Living webhooks, oldest first.
     pub(crate) webhooks: Vec<i64>,
-    /// Which of them want which type, as far as it was asked.
+    /// By domain, the mailboxes that it wrote to.
+    pub(crate) mailboxes: FxHashMap<String, i64>,
+    /// Which of the webhooks want which type, as far as it was asked.
     routes: FxHashMap<EventType, Arc<[i64]>>,
 }
 
@@ -152,8 +158,14 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T, Damaged> {
 impl Config {
     pub(crate) fn take_workspace(&mut self, record: &RecordRow, balance: Option<i64>) {
         let id = record.raw.workspace;
-        let (webhooks, routes) = (Vec::new(), FxHashMap::default());
-        let entry = WorkspaceEntry { id, balance, balance_changed: false, webhooks, routes };
+        let entry = WorkspaceEntry {
+            id,
+            balance,
+            balance_changed: false,
+            webhooks: Vec::new(),
+            mailboxes: FxHashMap::default(),
+            routes: FxHashMap::default(),
+        };
         self.workspaces.insert(record.row, entry);
         self.workspace_rows.insert(id, record.row);
     }
@@ -227,6 +239,29 @@ impl Config {
         Ok(())
     }
 
+    pub(crate) fn take_mailboxes(&mut self, record: &RecordRow, old: &Self) -> Result<(), Damaged> {
+        let receiver = self.mailboxes(record)?;
+        if let Some(entry) = self.workspaces.get_mut(&record.workspace) {
+            entry.mailboxes.insert(receiver.url().to_owned(), record.row);
+        }
+        let new = NewEndpoint {
+            id: EndpointId::Mailboxes(MailboxesId::from_uuid(record.raw.uuid)),
+            feed: Feed::Mail,
+            receiver,
+            parent: record.workspace,
+            gone: None,
+            standing: Standing::default(),
+        };
+        self.take_endpoint(record, new, old);
+        Ok(())
+    }
+
+    /// What a record says of mailboxes.
+    pub(crate) fn mailboxes(&self, record: &RecordRow) -> Result<Receiver, Damaged> {
+        let MailboxesRow { domain } = parse(&record.raw.body)?;
+        Ok(Receiver::Mailboxes(Mailboxes { domain, terms: self.mail_terms.clone() }))
+    }
+
     fn take_endpoint(&mut self, record: &RecordRow, new: NewEndpoint, old: &Self) {
         let settings = Settings {
             receiver: new.receiver,
@@ -252,6 +287,12 @@ impl Config {
         self.endpoints.insert(record.row, entry);
     }
 
+    /// The feed behind another: workspaces have one of events, and one of emails.
+    pub(crate) fn feed_behind(&self, feed: i64) -> Option<i64> {
+        let feeds = self.workspaces.keys().flat_map(|row| [*row, mail_feed(*row)]);
+        feeds.filter(|other| *other > feed).min()
+    }
+
     /// Living webhooks of a workspace that want a type, paused ones included.
     pub(crate) fn subscribers(&mut self, workspace: i64, event_type: &EventType) -> Arc<[i64]> {
         let Some(entry) = self.workspaces.get_mut(&workspace) else { return Arc::from([]) };
@@ -260,7 +301,7 @@ impl Config {
         }
         let wants = |row: &i64| match self.endpoints.get(row).map(|it| &it.settings.receiver) {
             Some(Receiver::Webhook(webhook)) => webhook.events.iter().any(|it| it.matches(event_type)),
-            Some(Receiver::Destination(_)) | None => false,
+            Some(Receiver::Destination(_) | Receiver::Mailboxes(_)) | None => false,
         };
         let found: Arc<[i64]> = entry.webhooks.iter().copied().filter(wants).collect();
         if entry.routes.len() >= ROUTES_MAX {
@@ -274,7 +315,7 @@ impl Config {
     pub(crate) fn workspace_of(&self, endpoint: &EndpointEntry) -> Result<i64, Damaged> {
         match endpoint.endpoint.feed {
             Feed::Source(_) => Ok(self.source(endpoint.parent)?.workspace),
-            Feed::Events => Ok(endpoint.parent),
+            Feed::Events | Feed::Mail => Ok(endpoint.parent),
         }
     }
 
@@ -282,7 +323,7 @@ impl Config {
     pub(crate) fn retention_ms(&self, endpoint: &EndpointEntry) -> Result<Option<i64>, Damaged> {
         match endpoint.endpoint.feed {
             Feed::Source(_) => Ok(Some(self.source(endpoint.parent)?.retention_ms)),
-            Feed::Events => Ok(None),
+            Feed::Events | Feed::Mail => Ok(None),
         }
     }
 

@@ -17,6 +17,8 @@ pub mod filter;
 pub mod health;
 pub mod idempotency;
 pub mod log;
+pub mod mail;
+pub mod mail_told;
 pub mod pause;
 pub mod prune;
 pub mod prune_events;
@@ -84,6 +86,33 @@ macro_rules! for_each_promise {
                 what_becomes_due_earlier_wakes_the_dispatcher
                 a_shortened_schedule_ends_without_another_attempt
                 an_expired_request_is_not_sent
+            }
+            mail {
+                an_email_goes_to_each_of_its_recipients
+                an_emails_bytes_carry_its_id
+                domains_have_lanes_of_their_own
+                n_calls_with_one_key_make_one_email
+                a_key_used_for_something_else_stores_nothing
+                keys_of_the_two_modes_are_apart
+                a_key_remembers_the_items_that_were_none
+                a_scheduled_email_waits_for_its_time
+                what_has_not_begun_can_be_cancelled
+                what_has_begun_cannot_be_cancelled
+                a_scheduled_email_can_be_moved_and_changed
+                lists_show_what_was_asked_for
+                another_workspace_sees_nothing
+                emails_go_when_their_time_is_over
+            }
+            mail_told {
+                what_happens_to_a_recipient_is_told
+                a_refusal_ends_a_delivery_and_a_hard_one_suppresses_the_mailbox
+                a_suppressed_mailbox_gets_nothing
+                a_mailbox_suppressed_later_gets_nothing_either
+                what_was_sent_and_not_answered_is_uncertain
+                a_lost_attempt_that_had_sent_the_message_is_uncertain
+                the_operator_may_have_what_is_uncertain_sent_again
+                only_who_holds_the_lease_may_end_a_message
+                used_up_attempts_fail_a_recipient
             }
             settle {
                 a_2xx_ends_a_delivery

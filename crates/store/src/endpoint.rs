@@ -32,6 +32,8 @@ pub enum Feed {
     Source(SourceId),
     /// From the workspace's events.
     Events,
+    /// From the workspace's emails.
+    Mail,
 }
 
 /// The settings of an endpoint at one version.
@@ -119,7 +121,7 @@ impl ContentBytes {
         let block = |bytes: &Bytes| bytes.len() as u64;
         let headers = match &message {
             message::Content::Request(received) => block(received.headers.packed()),
-            message::Content::Event(_) => 0,
+            message::Content::Event(_) | message::Content::Email(_) => 0,
         };
         // What the structures around the bytes take, roughly.
         let bytes = block(message.body()) + headers + 512;

@@ -9,6 +9,7 @@ mod code;
 mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod email;
 pub mod endpoint;
 pub mod page;
 pub mod postgres;
@@ -20,16 +21,16 @@ pub mod sqlite;
 pub mod testbed;
 pub mod transfer;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use restante_core::endpoint::{Answer, EndpointId, Sealed};
+use restante_core::endpoint::{Answer, EndpointId, MailTerms, Sealed};
 use restante_core::event::EventType;
 use restante_core::health::{self, Health};
 use restante_core::id::{
-    DeliveryId, DestinationId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
 };
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
 use restante_core::message::{self, MessageId, Received};
@@ -55,18 +56,29 @@ pub enum Error {
 }
 
 /// What the operator decides about what is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
     /// When webhooks count as degraded, and when they are paused.
     pub health: health::Limits,
-    /// How long events are kept, from the end of their last delivery.
+    /// How long events and emails are kept, from the end of their last delivery.
     pub event_retention: Duration,
+    /// When mail is tried again, and how much of it at once. Decided once for the life of the process.
+    pub mail: &'static MailTerms,
+    /// Mail that may have arrived is sent again.
+    pub resend_uncertain: bool,
 }
+
+static MAIL_TERMS: LazyLock<MailTerms> = LazyLock::new(MailTerms::default);
 
 impl Default for Policy {
     fn default() -> Self {
         let days = u64::from(restante_core::limits::RETENTION_DAYS_DEFAULT);
-        Self { health: health::Limits::default(), event_retention: Duration::from_secs(days * 24 * 3600) }
+        Self {
+            health: health::Limits::default(),
+            event_retention: Duration::from_secs(days * 24 * 3600),
+            mail: &MAIL_TERMS,
+            resend_uncertain: false,
+        }
     }
 }
 
@@ -160,6 +172,8 @@ pub struct Parcel {
     pub content: Arc<Content>,
     /// Since when it is leased; never before the end of the attempt before.
     pub claimed_at: Timestamp,
+    /// Of an email: the mailbox this copy goes to.
+    pub mailbox: Option<Arc<str>>,
     /// From then on its request is gone and no attempt may start; `None`: it does not expire while it is pending.
     pub expires_at: Option<Timestamp>,
 }
@@ -325,6 +339,7 @@ pub struct Change {
 pub enum Changed {
     Request(RequestId),
     Event(EventId),
+    Email(EmailId),
     Delivery(DeliveryId),
 }
 
@@ -355,6 +370,41 @@ pub trait Store: Send + Sync + 'static {
     /// caller's key: one durable transaction, over before this returns. Paused webhooks get a delivery that is
     /// skipped. What the node has room for is leased at birth and dispatched; the rest is due in the table.
     async fn publish(&self, publishing: Publishing) -> Result<Published, Error>;
+
+    /// Stores emails, each with one delivery for each recipient, tells webhooks of them, and claims the caller's key: one
+    /// durable transaction, over before this returns. A recipient on the list of suppressions gets a delivery that is
+    /// refused. What the node has room for is leased at birth and dispatched; the rest is due in the table.
+    async fn send(&self, sending: email::Sending) -> Result<email::Sent, Error>;
+
+    /// What a call with this key was answered, `Replayed` or `KeyReused`; `None`: the key is free. A fresh call still has
+    /// to be ready for either from [`Store::send`].
+    async fn known_send(
+        &self,
+        workspace: WorkspaceId,
+        mode: record::Mode,
+        claim: KeyClaim,
+    ) -> Result<Option<email::Sent>, Error>;
+
+    /// Cancels an email of which no attempt has begun. Once this returned, none does. A cancelled one stays as it is.
+    async fn cancel_email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<email::EmailChanged, Error>;
+
+    /// Changes an email that waits for its time: its bytes, its time, or both.
+    async fn change_email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        change: email::EmailChange,
+        now: Timestamp,
+    ) -> Result<email::EmailChanged, Error>;
+
+    /// Notes that an attempt is about to send the end of a message: if it is lost from then on, the mail may have arrived.
+    /// Durable when this returns. `false`: the lease does not hold, and the end must not be sent.
+    async fn data_sent(&self, lease: Lease) -> Result<bool, Error>;
 
     /// Leases due deliveries of endpoints that have room, up to `most`, and dispatches them, then what replays have
     /// not begun, and goes on with recoveries. Each begun attempt is durable before it is dispatched.
@@ -560,6 +610,39 @@ pub trait Store: Send + Sync + 'static {
         page: Page,
         now: Timestamp,
     ) -> Result<Paged<row::Event>, Error>;
+
+    /// An email that has not expired, with its recipients.
+    async fn email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<row::Email>, Error>;
+
+    /// An email's bytes as they leave, but for what signs them.
+    async fn email_mime(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Bytes>, Error>;
+
+    /// Emails that have not expired, newest first. Bounded as `requests`.
+    async fn emails(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::EmailFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Email>, Error>;
+
+    /// What webhooks were told about an email, oldest first, without deliveries.
+    async fn email_events(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Vec<row::Event>>, Error>;
 
     /// A webhook's attempts of the last [`limits::ATTEMPTS_KEPT`], newest first, from behind a place, up to `limit`,
     /// and where to go on. Bounded as `requests`. `None`: there is no such webhook.

@@ -20,12 +20,14 @@ mod health;
 mod job;
 mod jobs;
 mod lane;
+mod mail;
 pub(crate) mod migrate;
 pub(crate) mod node;
 pub(crate) mod partition;
 mod plan;
 pub(crate) mod pool;
 mod prune;
+mod publish;
 mod read;
 mod records;
 mod replay;
@@ -60,7 +62,7 @@ pub use pool::trust_nobody;
 pub struct Postgres {
     node: Arc<Node>,
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
-    writers: Mutex<Vec<JoinHandle<()>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Postgres {
@@ -71,19 +73,19 @@ impl Postgres {
     /// What is wrong with the URL, what the database says, or a migration.
     pub async fn open(url: &str, tls: rustls::ClientConfig, policy: Policy) -> Result<Self, Fault> {
         let node = Node::start(Address::parse(url, tls)?, policy).await?;
-        let (jobs, writers) = batch::start(&node);
+        let (jobs, writer) = batch::start(&node);
         node.attend();
-        Ok(Self { node, jobs: Mutex::new(Some(jobs)), writers: Mutex::new(writers) })
+        Ok(Self { node, jobs: Mutex::new(Some(jobs)), writer: Mutex::new(Some(writer)) })
     }
 
     /// Finishes what is queued and gives up the node's place. Later calls are `Unavailable`.
     pub async fn close(&self) {
         lock(&self.jobs).take();
-        let writers = std::mem::take(&mut *lock(&self.writers));
-        for writer in writers {
-            if writer.await.is_err() {
-                tracing::error!("a writer had panicked");
-            }
+        let writer = lock(&self.writer).take();
+        if let Some(writer) = writer
+            && writer.await.is_err()
+        {
+            tracing::error!("the writer had panicked");
         }
         if let Err(fault) = self.node.leave().await {
             tracing::warn!(error.message = %fault, "the node's place stays until it is taken over");
@@ -93,7 +95,7 @@ impl Postgres {
     /// Ends at once, as the death of its process would.
     pub fn abandon(&self) {
         lock(&self.jobs).take();
-        for writer in std::mem::take(&mut *lock(&self.writers)) {
+        if let Some(writer) = lock(&self.writer).take() {
             writer.abort();
         }
         self.node.closing.send_replace(true);

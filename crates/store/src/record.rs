@@ -1,6 +1,6 @@
 //! Configuration records: typed bodies over one generic shape.
 
-use restante_core::endpoint::{Destination, Source, Webhook};
+use restante_core::endpoint::{Destination, Sealed, Source, Webhook};
 use restante_core::health;
 use restante_core::id::{self, Id, Key, WorkspaceId};
 use restante_core::{Timestamp, limits};
@@ -20,6 +20,46 @@ pub enum Kind {
     Webhook = 6,
     Replay = 7,
     Notice = 8,
+    Mailboxes = 9,
+    Domain = 10,
+    Template = 11,
+    TemplateVersion = 12,
+    Suppression = 13,
+}
+
+impl Kind {
+    /// What a record of this kind belongs to, besides its workspace.
+    pub(crate) const fn parent(self) -> Option<Self> {
+        match self {
+            Self::Destination => Some(Self::Source),
+            Self::BulkRetry => Some(Self::Destination),
+            Self::Replay | Self::Notice => Some(Self::Webhook),
+            Self::TemplateVersion => Some(Self::Template),
+            Self::Workspace
+            | Self::Source
+            | Self::ApiKey
+            | Self::Webhook
+            | Self::Mailboxes
+            | Self::Domain
+            | Self::Template
+            | Self::Suppression => None,
+        }
+    }
+
+    /// Whether nodes keep such records in memory.
+    pub(crate) const fn is_configuration(self) -> bool {
+        match self {
+            Self::Workspace | Self::Source | Self::Destination | Self::Webhook | Self::Mailboxes => true,
+            Self::ApiKey
+            | Self::BulkRetry
+            | Self::Replay
+            | Self::Notice
+            | Self::Domain
+            | Self::Template
+            | Self::TemplateVersion
+            | Self::Suppression => false,
+        }
+    }
 }
 
 /// A record as it is stored.
@@ -242,6 +282,81 @@ pub enum NoticeKind {
     WebhookPaused,
 }
 
+/// The mailboxes of one domain that a workspace writes to. Made by the first email to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MailboxesRow {
+    pub domain: String,
+}
+
+/// A domain that a workspace sends mail from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Domain {
+    /// In lower case and as A-labels.
+    pub name: String,
+    /// Under which name its key is published.
+    pub selector: String,
+    /// What signs its mail (RSA-2048, PKCS#8).
+    pub private_key: Sealed,
+    /// What is published, in base64.
+    pub public_key: String,
+    /// When its records were first found to be right.
+    pub verified_at: Option<Timestamp>,
+    /// When they were last looked up.
+    pub checked_at: Option<Timestamp>,
+    /// What was wrong with them then.
+    pub error: Option<String>,
+}
+
+/// What emails are made from. What is published of it is a [`TemplateVersion`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Template {
+    pub name: String,
+    pub slug: String,
+    pub description: Option<String>,
+    /// What is being worked on.
+    pub draft: TemplateText,
+    /// The number of the version that is sent; `None`: nothing was published yet.
+    pub published: Option<u32>,
+}
+
+/// A template as it was published. Its parent is the template.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TemplateVersion {
+    /// From 1.
+    pub version: u32,
+    pub text: TemplateText,
+}
+
+/// What is rendered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateText {
+    pub subject: String,
+    pub html: Option<String>,
+    pub text: Option<String>,
+    /// Values for what a caller leaves out: a JSON object.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub props: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A mailbox that gets nothing. Its name is the address as it is compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suppression {
+    pub email: String,
+    pub reason: SuppressionReason,
+    /// What the mail server said.
+    pub detail: Option<String>,
+}
+
+/// Why a mailbox gets nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuppressionReason {
+    /// A mail server said that there is no such mailbox.
+    HardBounce,
+    /// Somebody put it there.
+    Manual,
+}
+
 impl From<health::Notice> for NoticeKind {
     fn from(notice: health::Notice) -> Self {
         match notice {
@@ -301,6 +416,35 @@ impl Kept for ReplayJob {
 impl Kept for Notice {
     const KIND: Kind = Kind::Notice;
     type IdKind = id::kind::Notice;
+}
+
+impl Kept for Domain {
+    const KIND: Kind = Kind::Domain;
+    type IdKind = id::kind::Domain;
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
+    }
+}
+
+impl Kept for Template {
+    const KIND: Kind = Kind::Template;
+    type IdKind = id::kind::Template;
+    fn name(&self) -> Option<String> {
+        Some(self.slug.clone())
+    }
+}
+
+impl Kept for TemplateVersion {
+    const KIND: Kind = Kind::TemplateVersion;
+    type IdKind = id::kind::TemplateVersion;
+}
+
+impl Kept for Suppression {
+    const KIND: Kind = Kind::Suppression;
+    type IdKind = id::kind::Suppression;
+    fn name(&self) -> Option<String> {
+        Some(crate::email::suppression_key(&self.email))
+    }
 }
 
 impl<T: Kept> Record<T> {

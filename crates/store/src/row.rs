@@ -1,10 +1,15 @@
 //! What reads give.
 
+use restante_core::email::{EmailStatus, Role, Standing, email_status};
 use restante_core::endpoint::{EndpointId, Receiver};
 use restante_core::event::EventType;
-use restante_core::id::{ChargeId, DeliveryId, DestinationId, EventId, RequestId, SourceId, WebhookId};
+use restante_core::id::{
+    ChargeId, DeliveryId, DestinationId, EmailId, EventId, RecipientId, RequestId, SourceId, WebhookId,
+};
 use restante_core::message::{Headers, MessageId};
 use restante_core::{Delivery as Life, FailureKind, Timestamp};
+
+use crate::email::{Details, Mailbox, suppression_key};
 
 /// A stored request.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +111,67 @@ pub struct AttemptResult {
     pub lost: bool,
     pub message: Option<String>,
     pub uses_budget: bool,
+}
+
+/// A stored email.
+#[derive(Debug, Clone)]
+pub struct Email {
+    pub id: EmailId,
+    pub test: bool,
+    pub details: Details,
+    pub scheduled_at: Option<Timestamp>,
+    pub cancelled_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    /// In the order in which they were given.
+    pub recipients: Vec<Recipient>,
+}
+
+/// Somebody an email goes to.
+#[derive(Debug, Clone)]
+pub struct Recipient {
+    pub id: RecipientId,
+    pub role: Role,
+    pub mailbox: Mailbox,
+    pub standing: Standing,
+    /// What the latest attempt that failed was told.
+    pub error: Option<String>,
+}
+
+impl Email {
+    pub fn status(&self, now: Timestamp) -> EmailStatus {
+        let standings: Vec<Standing> = self.recipients.iter().map(|it| it.standing.clone()).collect();
+        email_status(&standings, self.cancelled_at.is_some(), self.scheduled_at, now)
+    }
+}
+
+/// Which emails a list shows. `None`: any.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EmailFilter {
+    pub test: bool,
+    /// Any of these; empty: any.
+    pub statuses: Vec<EmailStatus>,
+    /// From exactly this address, as it is compared.
+    pub from: Option<String>,
+    /// Both inclusive; emails that were never scheduled are not shown.
+    pub scheduled_from: Option<Timestamp>,
+    pub scheduled_to: Option<Timestamp>,
+}
+
+impl EmailFilter {
+    /// Whether an email's own row is as wanted.
+    pub(crate) fn is_met(&self, test: bool, sender: &str, scheduled_at: Option<Timestamp>) -> bool {
+        let spans = self.scheduled_from.is_some() || self.scheduled_to.is_some();
+        test == self.test
+            && self.from.as_ref().is_none_or(|from| *from == suppression_key(sender))
+            && (!spans || scheduled_at.is_some())
+            && self.scheduled_from.is_none_or(|from| scheduled_at.is_some_and(|at| at >= from))
+            && self.scheduled_to.is_none_or(|to| scheduled_at.is_some_and(|at| at <= to))
+    }
+
+    /// Whether an email's status is as wanted.
+    pub(crate) fn is_met_by(&self, email: &Email, now: Timestamp) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&email.status(now))
+    }
 }
 
 /// One line of a credit ledger.

@@ -14,6 +14,7 @@ pub mod engine;
 mod health;
 mod history;
 mod jobs;
+mod mail;
 pub(crate) mod migrate;
 mod prune;
 mod publish;

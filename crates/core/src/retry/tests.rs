@@ -6,13 +6,20 @@ fn status(status: u16, retry_after: Option<Duration>) -> Failure {
     Failure {
         kind: FailureKind::Status,
         status: Some(status),
+        enhanced: None,
         message: String::new(),
         retry_after: retry_after.map(|wait| ENDED + wait),
     }
 }
 
 fn timeout() -> Failure {
-    Failure { kind: FailureKind::Timeout, status: None, message: String::new(), retry_after: None }
+    Failure {
+        kind: FailureKind::Timeout,
+        status: None,
+        enhanced: None,
+        message: String::new(),
+        retry_after: None,
+    }
 }
 
 fn minutes(schedule: &Schedule) -> Vec<f64> {

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use restante_core::Timestamp;
 use restante_core::id::{self, ApiKeyId, WorkspaceId};
-use restante_store::record::{ApiKey, Record, Workspace};
+use restante_store::record::{ApiKey, Mode, Record, Workspace};
 
 use super::error::ApiError;
 use super::records::{self, Place};
@@ -52,6 +52,22 @@ scopes! {
     EventsPublish = "events:publish";
     /// See events and their deliveries.
     EventsRead = "events:read";
+    /// Send, cancel and change emails.
+    EmailsSend = "emails:send";
+    /// See emails.
+    EmailsRead = "emails:read";
+    /// See templates.
+    TemplatesRead = "templates:read";
+    /// Make, change, publish and delete templates.
+    TemplatesWrite = "templates:write";
+    /// See domains.
+    DomainsRead = "domains:read";
+    /// Make, verify and delete domains.
+    DomainsWrite = "domains:write";
+    /// See suppressions.
+    SuppressionsRead = "suppressions:read";
+    /// Make and delete suppressions.
+    SuppressionsWrite = "suppressions:write";
     /// See webhooks, their attempts and replays.
     WebhooksRead = "webhooks:read";
     /// Make, change, test, replay and delete webhooks.
@@ -82,6 +98,11 @@ impl<S: Scope> Caller<S> {
     /// 403 that names the scope.
     pub(crate) fn require<Other: Scope>(&self) -> Result<(), ApiError> {
         require(&self.key.body.scopes, Other::NAME)
+    }
+
+    /// Of the key: emails of the two modes do not see each other.
+    pub(crate) fn mode(&self) -> Mode {
+        self.key.body.mode
     }
 
     /// Where a record of the workspace is looked for.

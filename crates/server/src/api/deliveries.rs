@@ -185,8 +185,8 @@ pub(crate) async fn retry(
         Retried::NotFound => Err(ApiError::not_found::<kind::Delivery>()),
         Retried::Conflict(state) => Err(in_state("not_retryable", "retried", state)),
         Retried::OfAnEvent => {
-            let message = "a delivery of an event is not retried by hand; \
-                           POST /v1/webhooks/{id}/deliveries/{id}/replay sends it again";
+            let message = "only deliveries of requests are retried by hand; POST \
+                           /v1/webhooks/{id}/deliveries/{id}/replay sends an event again, another POST /v1/emails an email";
             Err(ApiError::conflict("not_retryable", message))
         }
         Retried::DestinationDeleted => {

@@ -86,12 +86,29 @@ impl ApiError {
         self
     }
 
+    /// The same fault where the caller wrote the fields of `around` without it.
+    #[must_use]
+    pub(crate) fn outside(mut self, around: &str) -> Self {
+        let outside = |param: &mut String| {
+            if let Some(rest) = param.strip_prefix(around).and_then(|rest| rest.strip_prefix('.')) {
+                *param = rest.to_owned();
+            }
+        };
+        self.param.iter_mut().for_each(outside);
+        self.details.iter_mut().for_each(|detail| outside(&mut detail.param));
+        self
+    }
+
     pub(crate) fn malformed(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
     pub(crate) fn unauthorized(code: &'static str, message: &str) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, code, message)
+    }
+
+    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
     pub(crate) fn insufficient_scope(scope: &str) -> Self {
@@ -137,6 +154,17 @@ impl ApiError {
         }
         error.details = details.into();
         error
+    }
+
+    /// What the caller of a batch is told about one of its items, as JSON.
+    pub(crate) fn as_item(&self) -> String {
+        let mut item = serde_json::json!({
+            "type": kind(self.status), "code": self.code, "name": pascal_case(&self.code), "message": self.message,
+        });
+        if let (Some(param), Some(fields)) = (&self.param, item.as_object_mut()) {
+            fields.insert("param".to_owned(), param.clone().into());
+        }
+        item.to_string()
     }
 
     /// The body for a response with this request id.

@@ -178,7 +178,7 @@ pub(crate) async fn get(
 }
 
 /// The caller's key for a call, if there is one.
-pub(crate) struct Key(Option<IdempotencyKey>);
+pub(crate) struct Key(pub(crate) Option<IdempotencyKey>);
 
 impl<S: Sync> FromRequestParts<S> for Key {
     type Rejection = ApiError;

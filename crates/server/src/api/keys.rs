@@ -23,8 +23,9 @@ use super::{Api, ApiState, token, wire};
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewKey {
     name: String,
-    /// What it may do: `admin`, `keys:manage`, `events:publish`, `events:read`, `notices:read`, or `<resource>:read` or
-    /// `<resource>:write` of `sources`, `requests`, `deliveries`, `webhooks` and `workspace`.
+    /// What it may do: `admin`, `keys:manage`, `events:publish`, `events:read`, `emails:send`, `emails:read`,
+    /// `notices:read`, or `<resource>:read` or `<resource>:write` of `sources`, `requests`, `deliveries`, `webhooks`,
+    /// `templates`, `domains`, `suppressions` and `workspace`.
     scopes: Vec<String>,
     /// `live` unless given.
     #[schema(value_type = Option<String>)]

@@ -10,6 +10,9 @@ use super::error::ApiError;
 /// The id in a path. What is no id of the kind names nothing: 404.
 pub(crate) struct One<K>(pub(crate) Id<K>);
 
+/// The id or the name in a path.
+pub(crate) struct Named(pub(crate) String);
+
 /// The two ids in a path: of something, and of what it belongs to.
 pub(crate) struct Within<P, K>(pub(crate) Id<P>, pub(crate) Id<K>);
 
@@ -28,6 +31,15 @@ impl<S: Send + Sync, P: Kind, K: Kind> FromRequestParts<S> for Within<P, K> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let params = params(parts, state).await?;
         Ok(Self(read(&params, 0)?, read(&params, 1)?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let params = params(parts, state).await?;
+        Ok(Self(params.iter().next().map(|(_, text)| text.to_owned()).unwrap_or_default()))
     }
 }
 

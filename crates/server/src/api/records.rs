@@ -2,7 +2,7 @@
 
 use restante_core::Id;
 use restante_core::id::WorkspaceId;
-use restante_store::record::{Kept, Record, Written};
+use restante_store::record::{Kept, Kind, Record, Written};
 
 use super::ApiState;
 use super::error::ApiError;
@@ -78,7 +78,11 @@ pub(crate) fn written<T: Kept>(written: Written<T>) -> Result<Record<T>, ApiErro
     match written {
         Written::Done(record) => Ok(record),
         Written::NotFound => Err(ApiError::not_found::<T::IdKind>()),
-        Written::NameTaken => Err(ApiError::conflict("name_taken", "another one has this name").on("name")),
+        Written::NameTaken => {
+            // What a template is known by is its slug.
+            let field = if T::KIND == Kind::Template { "slug" } else { "name" };
+            Err(ApiError::conflict("name_taken", format!("another one has this {field}")).on(field))
+        }
         Written::TooMany => Err(ApiError::conflict("limit_reached", "there are as many as there may be")),
         Written::Stale => Err(ApiError::conflict("conflict", "somebody else changed this; try again")),
     }

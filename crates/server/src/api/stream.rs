@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::auth::{Caller, DeliveriesRead, EventsRead, RequestsRead};
+use super::auth::{Caller, DeliveriesRead, EmailsRead, EventsRead, RequestsRead};
 use super::error::ApiError;
 use super::query::Query;
 use super::{Api, wire};
@@ -57,6 +57,7 @@ pub(crate) async fn follow(
         workspace: caller.workspace,
         source: wanted.source,
         sees_events: caller.require::<EventsRead>().is_ok(),
+        sees_emails: caller.require::<EmailsRead>().is_ok(),
         sources: HashMap::new(),
         api,
     };
@@ -75,6 +76,7 @@ struct Follower {
     workspace: WorkspaceId,
     source: Option<SourceId>,
     sees_events: bool,
+    sees_emails: bool,
     /// Sources of the destinations met so far. A deleted destination's record no longer tells.
     sources: HashMap<DestinationId, SourceId>,
 }
@@ -125,6 +127,14 @@ impl Follower {
                 }
                 let shown = self.api.store.event(self.workspace, id, now).await?;
                 Ok(shown.and_then(|it| event("event", &wire::Event::brief(it))))
+            }
+            Changed::Email(id) => {
+                if self.source.is_some() || !self.sees_emails {
+                    return Ok(None);
+                }
+                let shown = self.api.store.email(self.workspace, id, now).await?;
+                let transport = self.api.transport;
+                Ok(shown.and_then(|it| event("email", &wire::Email::new(it, transport, now))))
             }
             Changed::Delivery(id) => {
                 let Some(delivery) = self.api.store.delivery(self.workspace, id, now).await? else {

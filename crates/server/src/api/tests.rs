@@ -1,17 +1,21 @@
 //! The API in process, on a real store.
 
+mod compat;
 mod config;
 mod conventions;
 mod description;
 mod history;
 mod lists;
 mod live;
+mod mail;
 mod publishing;
 mod signing_in;
 mod webhooks;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
@@ -31,6 +35,7 @@ use super::{ApiState, first_key, router};
 use crate::channel::ChannelConfig;
 use crate::channel::guard::Rules;
 use crate::clock::{Clock, ManualClock};
+use crate::mail::records::{Lookup, LookupFault};
 use crate::probe::Prober;
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
@@ -49,6 +54,7 @@ struct World {
     stop: watch::Sender<bool>,
     leased: Arc<Leased>,
     disk_full: Arc<Mutex<bool>>,
+    zone: Arc<Zone>,
     _directory: tempfile::TempDir,
 }
 
@@ -62,6 +68,27 @@ impl Dispatch for Leased {
     }
 
     fn withdraw(&self, _: Withdraw) {}
+}
+
+/// The DNS: texts by name. A name with `Err` is one whose servers do not answer.
+#[derive(Default)]
+struct Zone(Mutex<BTreeMap<String, Result<Vec<String>, LookupFault>>>);
+
+impl Zone {
+    fn set(&self, name: &str, texts: Result<&[&str], &str>) {
+        let texts = match texts {
+            Ok(texts) => Ok(texts.iter().map(|text| (*text).to_owned()).collect()),
+            Err(fault) => Err(LookupFault(fault.to_owned())),
+        };
+        self.0.lock().unwrap().insert(name.to_owned(), texts);
+    }
+}
+
+#[async_trait]
+impl Lookup for Zone {
+    async fn txt(&self, name: &str) -> Result<Vec<String>, LookupFault> {
+        self.0.lock().unwrap().get(name).cloned().unwrap_or_else(|| Ok(Vec::new()))
+    }
 }
 
 /// What a call was answered.
@@ -108,6 +135,7 @@ impl World {
         let full = Arc::clone(&disk_full);
         let vault = Arc::new(Vault::new([7; 32]));
         let channel = ChannelConfig { rules: Rules::default(), extra_ca_file: None };
+        let zone = Arc::<Zone>::default();
         let prober = Prober::new(&channel, Arc::clone(&vault), Arc::clone(&clock) as Arc<dyn Clock>);
         let state = ApiState {
             store: Arc::clone(&store) as Arc<dyn Store>,
@@ -123,10 +151,13 @@ impl World {
             prober: Arc::new(prober.unwrap()),
             health_limits: restante_core::health::Limits::default(),
             counters: Arc::new(Metrics::default()),
+            transport: "capture",
+            require_verified_domains: false,
+            lookup: Arc::clone(&zone) as Arc<dyn Lookup>,
         };
         let router = router(state.clone());
         let leased = Arc::default();
-        Self { router, state, store, clock, admin, stop, leased, disk_full, _directory: directory }
+        Self { router, state, store, clock, admin, stop, leased, disk_full, zone, _directory: directory }
     }
 
     async fn send(&self, request: Request<Body>) -> Answer {

@@ -1,6 +1,8 @@
 //! The shapes of our resources on the wire. Nullable fields are present with null unless said otherwise.
 
+mod email;
 mod history;
+mod mail;
 mod outbound;
 
 use std::collections::BTreeMap;
@@ -19,7 +21,9 @@ use super::endpoints::ScheduleInput;
 use super::query::cursor;
 use super::sources::input::AnswerInput;
 
+pub(crate) use email::{BatchEmail, Email, EmailEvent, SentBatch};
 pub(crate) use history::{Attempt, Delivery, Request};
+pub(crate) use mail::{Domain, Suppression, Template, TemplatePreview, TemplateVersion};
 pub(crate) use outbound::{
     AttemptLog, BatchItem, Event, LoggedAttempt, Notice, PublishedBatch, PublishedEvent, Recovery, Replay,
     ReplayPreview, Secret, Webhook, WebhookTest,
@@ -42,6 +46,11 @@ pub(crate) struct Page<T> {
 }
 
 impl<T> Page<T> {
+    /// There is nothing of the kind.
+    pub(crate) fn nothing() -> Self {
+        Self { data: Vec::new(), has_more: false, next_cursor: None, prev_cursor: None, total: None }
+    }
+
     /// `total`: whether the caller asked for it.
     pub(crate) fn new<A>(paged: Paged<A>, total: bool, wire: impl FnMut(A) -> T) -> Self {
         Self {

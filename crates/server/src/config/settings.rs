@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::Setting;
+use restante_core::retry::{CUSTOM_WAITS_MAX, Schedule};
+
+use super::{Setting, SmtpMode, Uncertain};
 use crate::vault::{Secret, master};
 
 /// Largest `intake_body_bytes`: a body is one value in the database and one block in memory.
@@ -148,6 +150,84 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, text| match text.parse() {
             Ok(days @ 1..=365) => keep(&mut config.retention_days, days),
             _ => Err("must be 1 to 365 days".into()),
+        },
+    },
+    Setting {
+        name: "smtp_url",
+        help: "The mail server that takes all mail: `smtp://user:password@host:587` (STARTTLS, required with a password unless the host is this machine) or `smtps://user:password@host:465`.",
+        default: "none",
+        set: |config, text| {
+            text.parse()
+                .map(|it| config.smtp_url = Some(it))
+                .map_err(|fault: crate::channel::smtp::RelayFault| fault.to_string())
+        },
+    },
+    Setting {
+        name: "smtp",
+        help: "How mail leaves without `smtp_url`: `direct`, to the recipients' own mail servers, or `capture`: it is kept and shown, and goes nowhere.",
+        default: "capture",
+        set: |config, text| match text {
+            "direct" => keep(&mut config.smtp, SmtpMode::Direct),
+            "capture" => keep(&mut config.smtp, SmtpMode::Capture),
+            _ => Err("must be direct or capture".into()),
+        },
+    },
+    Setting {
+        name: "smtp_hello",
+        help: "The name this server gives to mail servers: its own, fully qualified.",
+        default: "what the machine calls itself",
+        set: |config, text| {
+            let fit = |byte: u8| byte.is_ascii_alphanumeric() || b".-[]:".contains(&byte);
+            if text.is_empty() || text.len() > 255 || !text.bytes().all(fit) {
+                return Err("must be a host's name, or an address in brackets".into());
+            }
+            keep(&mut config.smtp_hello, Some(text.to_owned()))
+        },
+    },
+    Setting {
+        name: "smtp_uncertain",
+        help: "What becomes of mail whose end was sent and not answered, so that it may have arrived: `keep` sends it no more, `resend` sends it again, and the recipient may get two.",
+        default: "keep",
+        set: |config, text| match text {
+            "keep" => keep(&mut config.smtp_uncertain, Uncertain::Keep),
+            "resend" => keep(&mut config.smtp_uncertain, Uncertain::Resend),
+            _ => Err("must be keep or resend".into()),
+        },
+    },
+    Setting {
+        name: "mail_waits_seconds",
+        help: "Waits between the attempts of an email, in seconds with commas between, at most 19, each up to seven days.",
+        default: "60, 300, 900, 3600, 10800, 21600, 43200, 86400, each ±20 %",
+        set: |config, text| {
+            let waits: Result<Vec<f64>, _> = text.split(',').map(|it| it.trim().parse::<f64>()).collect();
+            let waits = waits.map_err(|_| "must be numbers with commas between".to_owned())?;
+            let schedule = Schedule::Custom { waits_seconds: waits.clone(), jitter: 0.0 };
+            schedule.check(CUSTOM_WAITS_MAX).map_err(|fault| fault.to_string())?;
+            keep(&mut config.mail_waits_seconds, Some(waits))
+        },
+    },
+    Setting {
+        name: "mail_in_flight",
+        help: "Emails on their way to one domain at the same time, over all nodes, for each workspace: 1 to 1000.",
+        default: "20",
+        set: |config, text| match text.parse() {
+            Ok(most @ 1..=1000) => keep(&mut config.mail_in_flight, most),
+            _ => Err("must be 1 to 1000".into()),
+        },
+    },
+    Setting {
+        name: "require_verified_domains",
+        help: "Whether mail is taken only from domains that are verified: true or false.",
+        default: "false",
+        set: |config, text| parse(text, "true or false").map(|it| config.require_verified_domains = it),
+    },
+    Setting {
+        name: "notice_from",
+        help: "The address that notices to the owners of a workspace come from. Without it they are not mailed.",
+        default: "none",
+        set: |config, text| {
+            restante_core::email::Address::parse(text).map_err(|fault| fault.to_string())?;
+            keep(&mut config.notice_from, Some(text.to_owned()))
         },
     },
     Setting {

@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use restante_core::Timestamp;
-use restante_core::endpoint::{Destination, IDEMPOTENCY_HEADER, Receiver, Webhook};
+use restante_core::endpoint::{Destination, IDEMPOTENCY_HEADER, Receiver};
 use restante_core::message::{Content, MessageId, Published, Received, target};
 
 use crate::channel::http::Outgoing;
@@ -34,7 +34,7 @@ impl Opened {
             headers.extend(header(name, value.expose().as_bytes()));
         }
         let secrets = match receiver {
-            Receiver::Destination(_) => &[][..],
+            Receiver::Destination(_) | Receiver::Mailboxes(_) => &[][..],
             Receiver::Webhook(webhook) => &webhook.secrets[..],
         };
         let mut signing = Vec::new();
@@ -70,9 +70,10 @@ pub(crate) fn outgoing(
         (Content::Event(published), _) => {
             (Method::POST, receiver.url().to_owned(), signed(message, published, opened, now))
         }
-        // Requests go to destinations only; whatever else came out of the store would be sent as it is.
-        (Content::Request(_), Receiver::Webhook(Webhook { url, .. })) => {
-            (Method::POST, url.clone(), opened.headers.clone())
+        // Requests go to destinations only, and emails not this way; whatever else came out of the store would be sent
+        // as it is.
+        (Content::Request(_), Receiver::Webhook(_) | Receiver::Mailboxes(_)) | (Content::Email(_), _) => {
+            (Method::POST, receiver.url().to_owned(), opened.headers.clone())
         }
     };
     Outgoing { url, method, headers, body: content.body().clone(), timeout: receiver.timeout() }

@@ -326,10 +326,12 @@ impl Lane {
         let shrunk = self.limit.get() < limit;
         match outcome {
             Outcome::Delivered { .. } => self.ahead = (self.ahead + 4).min(AHEAD_MAX),
-            Outcome::Failed(_) | Outcome::Lost if shrunk || self.limit.get() == 1 => {
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) | Outcome::Lost
+                if shrunk || self.limit.get() == 1 =>
+            {
                 self.ahead = (self.ahead / 2).max(1);
             }
-            Outcome::Failed(_) | Outcome::Lost => {}
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) | Outcome::Lost => {}
         }
         self.announce();
     }

@@ -95,7 +95,10 @@ fn log_attempt(report: &Report, settled: &Settled) {
     let attempt = &finished.attempt;
     let (result, status, error_kind, error_message) = match &attempt.outcome {
         Outcome::Delivered { status } => ("delivered", *status, None, None),
-        Outcome::Failed(failure) => {
+        Outcome::Uncertain(failure) => {
+            ("uncertain", failure.status, Some(failure.kind.name()), Some(&failure.message))
+        }
+        Outcome::Failed(failure) | Outcome::Refused(failure) => {
             ("failed", failure.status, Some(failure.kind.name()), Some(&failure.message))
         }
         Outcome::Lost => ("failed", None, Some("lost"), None),
@@ -107,15 +110,17 @@ fn log_attempt(report: &Report, settled: &Settled) {
     };
     let source = match parcel.endpoint.feed {
         Feed::Source(source) => Some(source),
-        Feed::Events => None,
+        Feed::Events | Feed::Mail => None,
     };
     let (destination, webhook) = match parcel.endpoint.id {
         EndpointId::Destination(id) => (Some(id), None),
         EndpointId::Webhook(id) => (None, Some(id)),
+        EndpointId::Mailboxes(_) => (None, None),
     };
-    let (request, event) = match parcel.message {
-        MessageId::Request(id) => (Some(id), None),
-        MessageId::Event(id) => (None, Some(id)),
+    let (request, event, email) = match parcel.message {
+        MessageId::Request(id) => (Some(id), None, None),
+        MessageId::Event(id) => (None, Some(id), None),
+        MessageId::Email(id) => (None, None, Some(id)),
     };
     tracing::info!(
         event = "delivery.attempted",
@@ -125,6 +130,7 @@ fn log_attempt(report: &Report, settled: &Settled) {
         webhook.id = webhook.map(tracing::field::display),
         request.id = request.map(tracing::field::display),
         event.id = event.map(tracing::field::display),
+        email.id = email.map(tracing::field::display),
         delivery.id = %parcel.lease.delivery,
         attempt.number = attempt.number,
         attempt.started_at = %attempt.started_at,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use restante_core::endpoint::EndpointId;
+use restante_core::message::Content;
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
 use restante_store::endpoint::Settings;
@@ -16,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::attempt::{self, Opened};
 use super::lanes::Lanes;
+use super::postman::Postman;
 use super::settler::{Done, Report};
 use crate::channel::http::HttpChannel;
 use crate::clock::Clock;
@@ -27,6 +29,7 @@ pub(super) struct Shard {
     pub(super) lanes: Mutex<Lanes>,
     pub(super) handle: Handle,
     pub(super) channel: HttpChannel,
+    pub(super) postman: Postman,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) metrics: Arc<Metrics>,
@@ -217,6 +220,11 @@ impl Turn<'_> {
             return Some(Outcome::Lost);
         };
         let content = &parcel.content.message;
+        if let Content::Email(mail) = content {
+            let outcome = self.shard.postman.send(parcel, mail, settings.receiver.timeout(), at).await;
+            self.report(outcome.clone());
+            return Some(outcome);
+        }
         let outgoing = attempt::outgoing(parcel.message, content, &settings.receiver, &opened, at);
         drop((settings, opened));
         let outcome = self.shard.channel.send(outgoing, || clock.now()).await;

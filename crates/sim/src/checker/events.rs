@@ -137,7 +137,7 @@ fn check_route(
 fn wants(setting: Option<&Setting>, event: &row::Event) -> bool {
     match setting {
         Some(Setting::Webhook(webhook)) => webhook.events.iter().any(|it| it.matches(&event.event_type)),
-        Some(Setting::Destination(_)) | None => false,
+        Some(Setting::Destination(_) | Setting::Mailboxes(_)) | None => false,
     }
 }
 
@@ -168,7 +168,7 @@ fn check_sent(
     }
     match dialled.message {
         MessageId::Event(_) => Ok(()),
-        MessageId::Request(_) => Err((14, "is an event and called a request".into())),
+        MessageId::Request(_) | MessageId::Email(_) => Err((14, "is an event and called a request".into())),
     }
 }
 

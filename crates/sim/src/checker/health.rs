@@ -134,8 +134,9 @@ impl Standing {
         match outcome {
             Outcome::Delivered { .. } => self.clear(),
             Outcome::Lost => {}
-            Outcome::Failed(_) if trigger == Trigger::Replay || self.paused || self.deleted => {}
-            Outcome::Failed(_) => self.fail(witness, ended_at),
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_)
+                if trigger == Trigger::Replay || self.paused || self.deleted => {}
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) => self.fail(witness, ended_at),
         }
     }
 

@@ -126,6 +126,8 @@ fn check_state(
             let least = schedules.map(restante_core::retry::Schedule::attempts_max).min();
             !was_told && least.is_some_and(|least| delivery.life.attempts_used >= least)
         }
+        // Nobody in this world sends emails.
+        State::Failed(FailReason::Refused | FailReason::Uncertain) => false,
         // `pauses.rs` looks closer.
         State::Failed(FailReason::EndpointPaused) | State::Skipped => {
             let mut settings = endpoint.setting.ever().flatten();

@@ -163,7 +163,7 @@ fn check_end(course: &Course, case: &Case<'_>) -> Result<(), String> {
             State::Pending
             | State::Sending
             | State::Delivered
-            | State::Failed(FailReason::Exhausted)
+            | State::Failed(FailReason::Exhausted | FailReason::Refused | FailReason::Uncertain)
             | State::Cancelled(_) => Ok(()),
         };
     };
@@ -203,7 +203,7 @@ fn check_end(course: &Course, case: &Case<'_>) -> Result<(), String> {
         | State::Sending
         | State::Delivered
         | State::Skipped
-        | State::Failed(FailReason::EndpointPaused)
+        | State::Failed(FailReason::EndpointPaused | FailReason::Refused | FailReason::Uncertain)
         | State::Cancelled(_) => Ok(()),
     }
 }

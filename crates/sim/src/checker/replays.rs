@@ -168,7 +168,7 @@ fn failed_in(witness: &Witness<'_>, asked: &Asked<'_>, window: Window) -> Vec<De
             Outcome::Failed(_) if since <= *started_at && *started_at <= window.until => {
                 failed.push(lease.delivery);
             }
-            Outcome::Failed(_) | Outcome::Lost => {}
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) | Outcome::Lost => {}
         }
     }
     failed.retain(|delivery| !delivered.contains(delivery));

@@ -195,6 +195,7 @@ impl Node {
             content: content(),
             claimed_at: held.since,
             expires_at: None,
+            mailbox: None,
         }
     }
 }

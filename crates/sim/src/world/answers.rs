@@ -149,7 +149,9 @@ fn told(settled: &Settled) -> String {
 pub(super) fn name(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Delivered { status } => format!("delivered {status:?}"),
-        Outcome::Failed(failure) => format!("failed {} {:?}", failure.kind.name(), failure.status),
+        Outcome::Failed(failure) | Outcome::Refused(failure) | Outcome::Uncertain(failure) => {
+            format!("failed {} {:?}", failure.kind.name(), failure.status)
+        }
         Outcome::Lost => "lost".into(),
     }
 }

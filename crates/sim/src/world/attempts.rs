@@ -232,7 +232,7 @@ fn early_by(schedule: &Schedule, attempt: u32) -> std::time::Duration {
 fn address(parcel: &Parcel, setting: &Setting) -> String {
     match &parcel.content.message {
         Content::Request(received) => target(setting.url(), &received.path, received.query.as_deref()),
-        Content::Event(_) => setting.url().to_owned(),
+        Content::Event(_) | Content::Email(_) => setting.url().to_owned(),
     }
 }
 
@@ -245,6 +245,7 @@ fn on_the_wire(parcel: &Parcel) -> Sent {
             headers: vec![(WEBHOOK_ID.into(), parcel.message.to_string().into_bytes())],
             body: published.body.clone(),
         },
+        Content::Email(mail) => Sent { method: String::new(), headers: Vec::new(), body: mail.mime.clone() },
     }
 }
 

@@ -67,6 +67,8 @@ impl World {
                         }
                         is_shown
                     }
+                    // Nobody in this world sends any.
+                    MessageId::Email(_) => false,
                 };
                 if *workspace != owner && is_shown {
                     self.story.broken.push(format!("{id} of {owner} is shown to {workspace}"));

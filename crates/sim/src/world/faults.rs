@@ -109,6 +109,8 @@ impl World {
                     .map(|raw| Setting::Destination(serde_json::from_str(&raw.body).expect(read))),
                 EndpointId::Webhook(_) => raw(Kind::Webhook)
                     .map(|raw| Setting::Webhook(serde_json::from_str(&raw.body).expect(read))),
+                // Nobody in this world sends emails.
+                EndpointId::Mailboxes(_) => continue,
             };
             let entry = endpoint.setting.asked(self.clocks.now, setting);
             endpoint.setting.done(entry, self.clocks.now);

@@ -261,7 +261,8 @@ pub async fn every_kind_of_failure_is_read_back(mut world: World) {
     let (source, _) = world.pair().await;
     for kind in FailureKind::ALL.into_iter().filter(|kind| *kind != FailureKind::Status) {
         let parcel = world.send(&source).await;
-        let failure = Failure { kind, status: None, message: "what it said".into(), retry_after: None };
+        let failure =
+            Failure { kind, status: None, enhanced: None, message: "what it said".into(), retry_after: None };
         world.settle(&parcel, Outcome::Failed(failure)).await;
         let result = world.delivery(parcel.lease.delivery).await.attempts.remove(0).result.unwrap();
         assert_eq!((result.failure, result.message.as_deref()), (Some(kind), Some("what it said")));

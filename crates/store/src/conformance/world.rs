@@ -1,5 +1,6 @@
 //! A store with somebody around it: a dispatcher, a clock, a workspace.
 
+mod mail;
 mod outbound;
 
 use std::future::Future;

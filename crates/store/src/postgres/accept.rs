@@ -8,8 +8,9 @@ use restante_core::{Delivery, Timestamp};
 
 use super::Fault;
 use super::codec::{DeliveryRow, REQUEST, Stored, int, small, state_code, tail_column};
+use super::columns::{Deliveries, Waiting};
 use super::tx::Tx;
-use crate::{Change, Changed};
+use crate::Changed;
 
 pub(super) use crate::code::PRICE;
 
@@ -20,8 +21,33 @@ pub(super) struct NewDelivery {
     pub(super) message: Key,
     pub(super) endpoint: i64,
     pub(super) now: Timestamp,
+    /// Not before this; only if it is due in the table.
+    pub(super) due_at: Timestamp,
     pub(super) birth: Birth,
     pub(super) retry_of: Option<i64>,
+}
+
+/// Rows of deliveries that begin, to be written at once.
+#[derive(Default)]
+pub(super) struct Births {
+    pub(super) deliveries: Deliveries,
+    pub(super) work: Waiting,
+    pub(super) skipped: Waiting,
+}
+
+impl Births {
+    pub(super) fn push(&mut self, stored: &Stored, birth: Birth, pauses: i64) {
+        self.deliveries.push(stored);
+        self.enlist(stored, birth, pauses);
+    }
+
+    fn enlist(&mut self, stored: &Stored, birth: Birth, pauses: i64) {
+        match birth {
+            Birth::Leased | Birth::Refused => {}
+            Birth::Due => self.work.push(stored, pauses),
+            Birth::Skipped => self.skipped.push(stored, pauses),
+        }
+    }
 }
 
 /// How a delivery begins.
@@ -29,10 +55,12 @@ pub(super) struct NewDelivery {
 pub(super) enum Birth {
     /// With its first attempt.
     Leased,
-    /// Due now, in the table.
+    /// Due now or later, in the table.
     Due,
     /// Ended at once: its webhook is paused.
     Skipped,
+    /// Ended at once: its mailbox gets nothing.
+    Refused,
 }
 
 impl NewDelivery {
@@ -42,8 +70,9 @@ impl NewDelivery {
         let leased = self.birth == Birth::Leased;
         let life = match self.birth {
             Birth::Leased => Delivery::born_leased(self.now),
-            Birth::Due => Delivery::new(self.now),
+            Birth::Due => Delivery::new(self.due_at),
             Birth::Skipped => Delivery::skipped(skipped_at),
+            Birth::Refused => Delivery::refused(self.now),
         };
         let row = DeliveryRow {
             key: self.key.value(),
@@ -73,12 +102,11 @@ impl Tx {
         tail: Tail,
         replay_of: Option<RequestId>,
     ) -> Result<RequestId, Fault> {
-        let (workspace, workspace_id, endpoints) = {
+        let (workspace, endpoints) = {
             let state = self.node.state();
             let entry = state.config.sources.get(&source);
             let entry = entry.ok_or_else(|| Fault::Damaged(format!("no source {source}")))?;
-            let id = state.config.workspaces.get(&entry.workspace).map(|it| it.id);
-            (entry.workspace, id, entry.endpoints.clone())
+            (entry.workspace, entry.endpoints.clone())
         };
         let fanout = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
         let key = self.take_keys(now, 1 + fanout).await?;
@@ -104,9 +132,7 @@ impl Tx {
             ],
         )
         .await?;
-        if let Some(workspace) = workspace_id.filter(|_| self.node.is_watched()) {
-            self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
-        }
+        self.tell_workspace(workspace, Changed::Request(id));
         self.fan_out(workspace, MessageId::Request(id), Content::Request(received), &endpoints, now).await?;
         Ok(id)
     }
@@ -124,25 +150,18 @@ impl Tx {
             let state = self.node.state();
             Arc::new(state.agenda.content_bytes.hold(content))
         };
+        let mut births = Births::default();
         for (index, endpoint) in (1..).zip(endpoints.iter().copied()) {
             let birth = self.birth(endpoint, now);
             let (key, message) = (id.key().plus(index), id.key());
-            let stored = self
-                .insert_delivery(NewDelivery {
-                    workspace,
-                    key,
-                    message,
-                    endpoint,
-                    now,
-                    birth,
-                    retry_of: None,
-                })
-                .await?;
+            let new =
+                NewDelivery { workspace, key, message, endpoint, now, due_at: now, birth, retry_of: None };
+            let stored = self.begin_delivery(&new, &mut births)?;
             if birth == Birth::Leased {
-                self.hand_over(stored, id, &content, now, now)?;
+                self.hand_over(stored, id, &content, None, now, now)?;
             }
         }
-        Ok(())
+        self.write_births(&births).await
     }
 
     /// How a delivery to an endpoint begins now.
@@ -158,11 +177,41 @@ impl Tx {
         }
     }
 
-    /// Inserts a new delivery. One that is born leased is to be handed over.
-    pub(super) async fn insert_delivery(&mut self, new: NewDelivery) -> Result<Stored, Fault> {
+    /// Begins a delivery with its message: its rows are written with the others of `births`. One that is born leased is
+    /// to be handed over before the next begins, for that takes its room.
+    pub(super) fn begin_delivery(&mut self, new: &NewDelivery, births: &mut Births) -> Result<Stored, Fault> {
+        let (stored, pauses) = self.new_delivery(new)?;
+        births.push(&stored, new.birth, pauses);
+        Ok(stored)
+    }
+
+    /// The row of a new delivery, and how often its webhook has been paused.
+    fn new_delivery(&mut self, new: &NewDelivery) -> Result<(Stored, i64), Fault> {
         let view = self.endpoint(new.endpoint)?;
-        let skipped_at = view.standing.behind_pause(new.now);
-        let stored = new.stored(view.settings.version, skipped_at, self.me);
+        let stored = new.stored(view.settings.version, view.standing.behind_pause(new.now), self.me);
+        if new.birth == Birth::Due {
+            self.staged.planned.push((new.endpoint, stored.row.life.due_at.millis()));
+        }
+        Ok((stored, view.standing.pauses))
+    }
+
+    pub(super) async fn write_births(&self, births: &Births) -> Result<(), Fault> {
+        let Births { deliveries, work, skipped } = births;
+        if !deliveries.key.is_empty() {
+            self.execute(Deliveries::INSERT, &deliveries.params()).await?;
+        }
+        if !work.key.is_empty() {
+            self.execute(Waiting::INSERT_WORK, &work.work_params()).await?;
+        }
+        if !skipped.key.is_empty() {
+            self.execute(Waiting::INSERT_SKIPPED, &skipped.skipped_params()).await?;
+        }
+        Ok(())
+    }
+
+    /// Inserts a delivery of a message that was stored before. One that is born leased is to be handed over.
+    pub(super) async fn insert_delivery(&mut self, new: &NewDelivery) -> Result<Stored, Fault> {
+        let (stored, pauses) = self.new_delivery(new)?;
         let row = &stored.row;
         self.execute(
             "INSERT INTO delivery (workspace, key, message, endpoint, state, claimed, ending, made, used, lost, due_at, \
@@ -185,24 +234,9 @@ impl Tx {
             ],
         )
         .await?;
-        match new.birth {
-            Birth::Leased => {}
-            Birth::Due => {
-                self.execute(
-                    "INSERT INTO work (workspace, key, endpoint, due_at, pauses) VALUES ($1, $2, $3, $4, $5)",
-                    &[&stored.workspace, &row.key, &row.endpoint, &new.now.millis(), &view.standing.pauses],
-                )
-                .await?;
-                self.staged.planned.push((new.endpoint, new.now.millis()));
-            }
-            Birth::Skipped => {
-                self.execute(
-                    "INSERT INTO skipped (workspace, endpoint, key) VALUES ($1, $2, $3)",
-                    &[&stored.workspace, &row.endpoint, &row.key],
-                )
-                .await?;
-            }
-        }
+        let mut births = Births::default();
+        births.enlist(&stored, new.birth, pauses);
+        self.write_births(&births).await?;
         Ok(stored)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
-use restante_core::id::{DeliveryId, EventId, Id, RequestId, WorkspaceId};
+use restante_core::id::{DeliveryId, EmailId, EventId, Id, RequestId, WorkspaceId};
 use tokio_postgres::AsyncMessage;
 use uuid::Uuid;
 
@@ -364,6 +364,7 @@ fn write_change(change: &Change) -> String {
     let (kind, uuid) = match change.what {
         Changed::Request(id) => ('r', id.uuid()),
         Changed::Event(id) => ('e', id.uuid()),
+        Changed::Email(id) => ('m', id.uuid()),
         Changed::Delivery(id) => ('d', id.uuid()),
     };
     format!("{kind}{:032x}{uuid:032x}", change.workspace.uuid())
@@ -375,6 +376,7 @@ fn read_change(word: &str) -> Option<Change> {
     let what = match word.as_bytes().first()? {
         b'r' => Changed::Request(RequestId::from_uuid(id)),
         b'e' => Changed::Event(EventId::from_uuid(id)),
+        b'm' => Changed::Email(EmailId::from_uuid(id)),
         b'd' => Changed::Delivery(Id::from_uuid(id)),
         _ => return None,
     };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 use restante_core::health::Health;
 use rustc_hash::FxHashMap;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Row, Statement};
 
 use super::Fault;
@@ -24,30 +25,24 @@ use super::sql::Params;
 const QUEUE_JOBS: usize = 8192;
 /// Most jobs in one transaction: bounds how long the first of them waits.
 const BATCH_JOBS: usize = 256;
-/// Transactions under way at the same time. With one, what comes while it commits is the next batch; with two, batches
-/// are half as large, and as each costs the same whatever is in it, the whole takes longer.
-const WRITERS: usize = 1;
 /// How often a batch is tried again.
 const TRIES_MAX: u32 = 6;
 /// Pause before a broken database is tried again.
 const BROKEN_PAUSE: Duration = Duration::from_millis(200);
 
-/// Starts the writers. They end when the sender is gone and all jobs are done.
-pub(super) fn start(node: &Arc<Node>) -> (mpsc::Sender<Job>, Vec<tokio::task::JoinHandle<()>>) {
+/// Starts the writer. It ends when the sender is gone and all jobs are done.
+///
+/// There is one: what comes while a batch is under way is the next batch. With two, batches would be half as large, and
+/// as each costs the same whatever is in it, the whole would take longer.
+pub(super) fn start(node: &Arc<Node>) -> (mpsc::Sender<Job>, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(QUEUE_JOBS);
-    let receiver = Arc::new(Mutex::new(receiver));
-    let writers = (0..WRITERS)
-        .map(|_| {
-            let writer = Writer { node: Arc::clone(node), receiver: Arc::clone(&receiver), link: None };
-            tokio::spawn(writer.run())
-        })
-        .collect();
-    (sender, writers)
+    let writer = Writer { node: Arc::clone(node), receiver, link: None };
+    (sender, tokio::spawn(writer.run()))
 }
 
 struct Writer {
     node: Arc<Node>,
-    receiver: Arc<Mutex<mpsc::Receiver<Job>>>,
+    receiver: mpsc::Receiver<Job>,
     link: Option<Link>,
 }
 
@@ -144,7 +139,7 @@ impl Writer {
     async fn run(mut self) {
         let mut jobs = Vec::new();
         loop {
-            let taken = self.receiver.lock().await.recv_many(&mut jobs, BATCH_JOBS).await;
+            let taken = self.receiver.recv_many(&mut jobs, BATCH_JOBS).await;
             if taken == 0 {
                 return;
             }
@@ -279,41 +274,9 @@ impl Writer {
         let columns = plan.columns(jobs);
         let (me, number) = (plan.node, lane.number());
         let enter: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&me, &number, &seq, &plan.epoch];
-        let m = &columns.messages;
-        let messages: Params<'_> = &[
-            &m.workspace,
-            &m.key,
-            &m.tail,
-            &m.feed,
-            &m.fanout,
-            &m.received_at,
-            &m.kind,
-            &m.event_type,
-            &m.method,
-            &m.path,
-            &m.query,
-            &m.remote,
-            &m.headers,
-            &m.body,
-        ];
-        let d = &columns.deliveries;
-        let deliveries: Params<'_> = &[
-            &d.workspace,
-            &d.key,
-            &d.message,
-            &d.endpoint,
-            &d.state,
-            &d.made,
-            &d.due_at,
-            &d.started_at,
-            &d.version,
-            &d.ended_at,
-            &d.node,
-        ];
-        let w = &columns.work;
-        let work: Params<'_> = &[&w.workspace, &w.key, &w.endpoint, &w.due_at, &w.pauses];
-        let s = &columns.skipped;
-        let skipped: Params<'_> = &[&s.workspace, &s.key, &s.endpoint];
+        let (m, b) = (&columns.messages, &columns.births);
+        let (messages, deliveries) = (m.params(), b.deliveries.params());
+        let (work, skipped) = (b.work.work_params(), b.skipped.skipped_params());
         let f = &columns.delivered;
         let delivered: Params<'_> =
             &[&f.workspace, &f.key, &f.started_at, &f.version, &f.ended_at, &f.status, &me];
@@ -356,10 +319,10 @@ impl Writer {
         }
         let mut answers_from = Vec::new();
         let parts = [
-            (m.key.is_empty(), &link.messages, messages, false),
-            (d.key.is_empty(), &link.deliveries, deliveries, false),
-            (w.key.is_empty(), &link.work, work, false),
-            (s.key.is_empty(), &link.skipped, skipped, false),
+            (m.key.is_empty(), &link.messages, &messages[..], false),
+            (b.deliveries.key.is_empty(), &link.deliveries, &deliveries[..], false),
+            (b.work.key.is_empty(), &link.work, &work[..], false),
+            (b.skipped.key.is_empty(), &link.skipped, &skipped[..], false),
             (f.key.is_empty(), &link.delivered, delivered, true),
             (t.key.is_empty(), &link.settled, settled, true),
             (columns.cleared.is_empty(), &link.cleared, cleared, false),

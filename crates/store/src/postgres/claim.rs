@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::Fault;
 use super::codec::{
-    DELIVERY_COLUMNS, MESSAGE_COLUMNS, MessageRow, Stored, int, read_delivery, read_message, small,
-    state_code,
+    DELIVERY_COLUMNS, DELIVERY_WIDTH, MESSAGE_COLUMNS, MessageRow, Stored, int, read_delivery, read_message,
+    small, state_code,
 };
 use super::node::Node;
 use super::settle::holds;
@@ -24,8 +24,6 @@ use crate::{Changed, Claimed, Error, Lease};
 const CLAIM_PER_ENDPOINT: u32 = 64;
 /// Lanes that one statement of a claim names. It stops at the lane that fills it.
 const LANES_MAX: usize = 200;
-/// Columns of a delivery, in front of those of its message.
-const DELIVERY_WIDTH: usize = 23;
 /// Pending deliveries that a deletion or a pause ended and that one claim marks.
 const SWEEP_MAX: usize = 512;
 /// Statements that one claim makes before it tells the caller what it has.
@@ -225,8 +223,10 @@ impl Tx {
         for (stored, _) in &due {
             lows.insert(stored.row.endpoint, stored.row.life.due_at.millis());
         }
-        let mut leased = Vec::new();
+        let letters = self.letters(&mut due).await?;
+        let (mut leased, mut rejected) = (Vec::new(), Vec::new());
         for (stored, message) in due {
+            let letter = letters.get(&stored.row.key);
             if stored.row.life.state != Stage::Pending {
                 continue;
             }
@@ -241,11 +241,12 @@ impl Tx {
                     self.write_delivery(&stored, &life).await?;
                     self.tell_delivery(&stored).await?;
                 }
+                Claim::Begin(_) if letter.is_some_and(|it| it.suppressed) => rejected.push(stored),
                 // A few large bodies may take all the memory there is.
                 Claim::Begin(life) => {
                     if matches!(self.node.state().room(stored.row.endpoint), Room::Free(_)) {
                         let stored = self.begun(stored, life, now, view.settings.version);
-                        self.stage(&stored, message)?;
+                        self.stage(&stored, message, letter.map(|it| it.mailbox.as_str()))?;
                         leased.push(stored);
                     } else if let Some(low) = lows.get_mut(&stored.row.endpoint) {
                         *low = (*low).min(stored.row.life.due_at.millis());
@@ -254,6 +255,7 @@ impl Tx {
             }
         }
         self.write_leases(&leased).await?;
+        self.reject(&rejected, now).await?;
         let lows: Vec<i64> = endpoints.iter().map(|row| lows.get(row).copied().unwrap_or(0)).collect();
         self.staged.emptied.extend(endpoints.iter().copied().zip(lows.iter().copied()));
         self.look_up_due(endpoints, &lows).await?;
@@ -273,14 +275,19 @@ impl Tx {
     }
 
     /// Stages what leaves for a lease that is about to be written.
-    pub(super) fn stage(&mut self, stored: &Stored, message: MessageRow) -> Result<(), Fault> {
+    pub(super) fn stage(
+        &mut self,
+        stored: &Stored,
+        message: MessageRow,
+        mailbox: Option<&str>,
+    ) -> Result<(), Fault> {
         let content = {
             let state = self.node.state();
             Arc::new(state.agenda.content_bytes.hold(message.content))
         };
         let received_at = Timestamp::from_millis(message.received_at);
         let claimed_at = Timestamp::from_millis(stored.row.started_at.unwrap_or_default());
-        self.hand_over(stored.clone(), message.id, &content, received_at, claimed_at)
+        self.hand_over(stored.clone(), message.id, &content, mailbox, received_at, claimed_at)
     }
 
     /// Writes the rows of [`Tx::begun`], all at once.

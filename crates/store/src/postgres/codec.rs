@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use restante_core::event::EventType;
 use restante_core::id::{Id, Key, Tail};
-use restante_core::message::{Content, Headers, MessageId, Published, Received};
+use restante_core::message::{Content, Headers, Mail, MessageId, Published, Received};
 use restante_core::retry::Wait;
 use restante_core::{Delivery, Timestamp};
 use tokio_postgres::Row;
@@ -46,6 +46,8 @@ macro_rules! delivery_tables {
 
 /// The columns [`read_delivery`] wants, in its order. They come from `delivery` and `work`.
 pub(super) const DELIVERY_COLUMNS: &str = delivery_columns!();
+/// How many they are.
+pub(super) const DELIVERY_WIDTH: usize = 23;
 /// Where they come from, unless the statement joins the two itself.
 pub(super) const DELIVERY_TABLES: &str = delivery_tables!();
 /// One delivery by its workspace and key, for [`read_delivery`].
@@ -97,7 +99,7 @@ pub(super) fn read_delivery(row: &Row) -> Result<Stored, Fault> {
 /// A stored message, as far as a delivery needs it.
 pub(super) struct MessageRow {
     pub(super) id: MessageId,
-    /// The row of its source, or of its workspace.
+    /// The row of its source, or of its workspace; of an email, the latter negated.
     pub(super) feed: i64,
     pub(super) received_at: i64,
     pub(super) content: Content,
@@ -130,6 +132,11 @@ pub(super) fn read_message(row: &Row, first: usize) -> Result<MessageRow, Fault>
             let event_type = event_type(row.try_get(first + 5)?)?;
             let published = Published { event_type, body };
             (MessageId::Event(Id::new(Key::from_value(key), tail)), Content::Event(published))
+        }
+        EMAIL => {
+            let test = row.try_get::<_, &str>(first + 6)? == TEST_MODE;
+            let mail = Mail { sender: row.try_get(first + 9)?, test, mime: body };
+            (MessageId::Email(Id::new(Key::from_value(key), tail)), Content::Email(mail))
         }
         other => return Err(Fault::Damaged(format!("message {key} is of kind {other}"))),
     };

@@ -3,11 +3,12 @@
 use super::codec::{Stored, ending_code, int, small, state_code, tail_column};
 use super::settle::Judged;
 use crate::Content;
-use crate::code::{EVENT, REQUEST, cause_code};
+use crate::code::{EMAIL, EVENT, LIVE_MODE, REQUEST, TEST_MODE, cause_code};
 use restante_core::Timestamp;
 use restante_core::health::Health;
 use restante_core::id::{Key, Tail};
 use restante_core::message;
+use tokio_postgres::types::ToSql;
 
 /// Rows of `message`.
 #[derive(Default)]
@@ -34,6 +35,33 @@ impl<'a> Messages<'a> {
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], \
          $7::smallint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[], $14::bytea[])";
 
+    pub(super) fn params(&self) -> [&(dyn ToSql + Sync); 14] {
+        [
+            &self.workspace,
+            &self.key,
+            &self.tail,
+            &self.feed,
+            &self.fanout,
+            &self.received_at,
+            &self.kind,
+            &self.event_type,
+            &self.method,
+            &self.path,
+            &self.query,
+            &self.remote,
+            &self.headers,
+            &self.body,
+        ]
+    }
+
+    /// An email, with what is shown of it.
+    pub(super) fn push_email(&mut self, at: Place, content: &'a Content, details: &'a [u8]) {
+        self.push(at, content);
+        if let Some(headers) = self.headers.last_mut() {
+            *headers = details;
+        }
+    }
+
     pub(super) fn push(&mut self, at: Place, content: &'a Content) {
         self.workspace.push(at.workspace);
         self.key.push(at.key.value());
@@ -51,6 +79,15 @@ impl<'a> Messages<'a> {
                 self.query.push(received.query.as_deref());
                 self.remote.push(&received.remote_address);
                 self.headers.push(&received.headers.packed()[..]);
+            }
+            message::Content::Email(mail) => {
+                self.kind.push(small(EMAIL));
+                self.event_type.push(None);
+                self.method.push(if mail.test { TEST_MODE } else { LIVE_MODE });
+                self.path.push("");
+                self.query.push(None);
+                self.remote.push(&mail.sender);
+                self.headers.push(&[]);
             }
             message::Content::Event(published) => {
                 self.kind.push(small(EVENT));
@@ -98,6 +135,22 @@ impl Deliveries {
          SELECT *, false, 0, 0, 0 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], \
          $6::int[], $7::bigint[], $8::bigint[], $9::int[], $10::bigint[], $11::int[])";
 
+    pub(super) fn params(&self) -> [&(dyn ToSql + Sync); 11] {
+        [
+            &self.workspace,
+            &self.key,
+            &self.message,
+            &self.endpoint,
+            &self.state,
+            &self.made,
+            &self.due_at,
+            &self.started_at,
+            &self.version,
+            &self.ended_at,
+            &self.node,
+        ]
+    }
+
     pub(super) fn push(&mut self, stored: &Stored) {
         let row = &stored.row;
         self.workspace.push(stored.workspace);
@@ -129,6 +182,14 @@ impl Waiting {
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])";
     pub(super) const INSERT_SKIPPED: &'static str = "INSERT INTO skipped (workspace, key, endpoint) \
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[])";
+
+    pub(super) fn work_params(&self) -> [&(dyn ToSql + Sync); 5] {
+        [&self.workspace, &self.key, &self.endpoint, &self.due_at, &self.pauses]
+    }
+
+    pub(super) fn skipped_params(&self) -> [&(dyn ToSql + Sync); 3] {
+        [&self.workspace, &self.key, &self.endpoint]
+    }
 
     pub(super) fn push(&mut self, stored: &Stored, pauses: i64) {
         self.workspace.push(stored.workspace);

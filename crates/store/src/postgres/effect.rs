@@ -121,6 +121,7 @@ impl Effect {
             let what = match id {
                 MessageId::Request(id) => Changed::Request(id),
                 MessageId::Event(id) => Changed::Event(id),
+                MessageId::Email(id) => Changed::Email(id),
             };
             self.changes.push(Change { workspace: written.workspace, what });
         }
@@ -139,7 +140,7 @@ impl Effect {
                         self.hints.insert(endpoint);
                     }
                 }
-                Birth::Skipped => {}
+                Birth::Skipped | Birth::Refused => {}
             }
         }
         crowded
@@ -166,6 +167,7 @@ impl Effect {
             endpoint: view.endpoint,
             content: Arc::clone(content),
             claimed_at: now,
+            mailbox: None,
             expires_at: expires_at.map(Timestamp::from_millis),
         });
     }

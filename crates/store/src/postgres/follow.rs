@@ -60,7 +60,7 @@ async fn read_news(sql: &Sql, known: i64) -> Result<Option<News>, Fault> {
     let statement = format!(
         "SELECT {RECORD_COLUMNS}, credit.balance FROM {RECORD_TABLES} \
          LEFT JOIN credit ON record.kind = 1 AND credit.workspace = record.row \
-         WHERE record.kind IN (1, 2, 3, 6) AND record.epoch > $1 ORDER BY record.row"
+         WHERE record.kind IN (1, 2, 3, 6, 9) AND record.epoch > $1 ORDER BY record.row"
     );
     let mut records = Vec::new();
     for row in sql.query(&statement, &[&known]).await? {
@@ -82,6 +82,7 @@ impl State {
                 1 => self.take_workspace(record, *balance),
                 2 => self.config.take_source(record)?,
                 3 => self.take_destination(record)?,
+                9 => self.take_mailboxes(record)?,
                 _ => {
                     let standing = news.standings.iter().find(|(row, _)| *row == record.row);
                     self.take_webhook(record, standing.map(|(_, standing)| *standing).unwrap_or_default())?;
@@ -140,6 +141,15 @@ impl State {
             workspace.forget_routes();
         }
         self.change_endpoint(record, Receiver::Webhook(webhook), gone);
+        Ok(())
+    }
+
+    /// They never change.
+    fn take_mailboxes(&mut self, record: &RecordRow) -> Result<(), Fault> {
+        if !self.config.endpoints.contains_key(&record.row) {
+            self.config.take_mailboxes(record, &Config::default())?;
+            self.welcome(record);
+        }
         Ok(())
     }
 

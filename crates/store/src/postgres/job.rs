@@ -9,6 +9,7 @@ use restante_core::{Outcome, Timestamp};
 use tokio::sync::oneshot;
 
 use super::node::Node;
+use super::state::State;
 use crate::endpoint::Feed;
 use crate::{Accepted, Content, Finished, Incoming, KeyClaim, NewEvent, Published, Publishing, Settled};
 
@@ -61,7 +62,7 @@ impl Job {
 }
 
 /// Answers what needs no transaction; tells apart what belongs into a batch from what needs a transaction of its own:
-/// what is paid for or has a key.
+/// what is paid for or has a key, and what is told of emails.
 pub(super) fn sort(node: &Node, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
     let (mut plain, mut alone) = (Vec::with_capacity(jobs.len()), Vec::new());
     let state = node.state();
@@ -92,7 +93,11 @@ pub(super) fn sort(node: &Node, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
                 let job = Job::Publish { workspace, claim, now, events, reply };
                 if keyed { alone.push(job) } else { plain.push(job) }
             }
-            job @ Job::Settle { .. } => plain.push(job),
+            Job::Settle { finished, known, reply } => {
+                let mail = finished.iter().all(|one| is_of(&state, one, Feed::Mail));
+                let job = Job::Settle { finished, known, reply };
+                if mail { alone.push(job) } else { plain.push(job) }
+            }
         }
     }
     (plain, alone)
@@ -134,12 +139,19 @@ pub(super) fn failing(node: &Node, jobs: &[Job]) -> Vec<i64> {
     for job in jobs {
         let Job::Settle { finished, .. } = job else { continue };
         for one in finished.iter().filter(|one| matches!(one.attempt.outcome, Outcome::Failed(_))) {
-            let Some(stored) = state.held(one.lease) else { continue };
-            let entry = state.config.endpoints.get(&stored.row.endpoint);
-            if entry.is_some_and(|it| it.endpoint.feed == Feed::Events) {
+            if is_of(&state, one, Feed::Events)
+                && let Some(stored) = state.held(one.lease)
+            {
                 found.insert(stored.row.endpoint);
             }
         }
     }
     found.into_iter().collect()
+}
+
+/// Whether this node holds what a result is of, and gets it from that feed.
+fn is_of(state: &State, finished: &Finished, feed: Feed) -> bool {
+    let stored = state.held(finished.lease);
+    let entry = stored.and_then(|stored| state.config.endpoints.get(&stored.row.endpoint));
+    entry.is_some_and(|entry| entry.endpoint.feed == feed)
 }

@@ -231,7 +231,7 @@ impl Tx {
             first_attempts.extend(write_out(&mut stored, view));
             stored.row.job = Some(job.row);
             let stored = self.begun(stored, life, now, view.settings.version);
-            self.stage(&stored, read_message(message, 0)?)?;
+            self.stage(&stored, read_message(message, 0)?, None)?;
             leased.push(stored);
             begun.push(position);
         }

@@ -19,6 +19,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "outbound",
         sql: include_str!("../../migrations/postgres/0002_outbound.sql"),
     },
+    Migration { number: 3, name: "email", sql: include_str!("../../migrations/postgres/0003_email.sql") },
 ];
 
 /// Held while migrations run: any number that nobody else takes.

@@ -81,7 +81,8 @@ impl Node {
     pub(super) async fn start(address: Address, policy: Policy) -> Result<Arc<Self>, Fault> {
         let mut client = address.connect().await?;
         super::migrate::migrate(&mut client).await?;
-        let state = State::new();
+        let mut state = State::new();
+        state.config.mail_terms = policy.mail.clone();
         let node = Arc::new(Self {
             pool: address.pool()?,
             address,

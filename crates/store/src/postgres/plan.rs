@@ -11,14 +11,15 @@ use restante_core::{Outcome, State as Stage, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fault;
-use super::accept::{Birth, NewDelivery};
+use super::accept::{Birth, Births, NewDelivery};
 use super::codec::Stored;
-use super::columns::{Delivered, Deliveries, Healths, Messages, Place, Settled as SettledColumns, Waiting};
+use super::columns::{Delivered, Healths, Messages, Place, Settled as SettledColumns};
 use super::job::Job;
 use super::node::Node;
 use super::settle::{Judged, judge};
 use super::state::State;
 use super::tx::EndpointView;
+use crate::endpoint::Feed;
 use crate::{Content, Finished, Policy, Settled};
 
 /// What a batch is about to write.
@@ -176,6 +177,7 @@ impl Plan {
                 message: key,
                 endpoint,
                 now,
+                due_at: now,
                 birth,
                 retry_of: None,
             };
@@ -210,6 +212,7 @@ impl Plan {
         let known = self.healths.get(&view.row).copied();
         let alone = (watched && failed && known.is_none())
             || self.left.contains(&view.row)
+            || view.endpoint.feed == Feed::Mail
             || stored.row.job.is_some()
             || stored.row.life.back_to.is_some()
             || may_have_expired(stored, &view, finished.attempt.ended_at, state.key_lead_ms);
@@ -307,9 +310,7 @@ impl Plan {
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     pub(super) messages: Messages<'a>,
-    pub(super) deliveries: Deliveries,
-    pub(super) work: Waiting,
-    pub(super) skipped: Waiting,
+    pub(super) births: Births,
     pub(super) delivered: Delivered,
     pub(super) settled: SettledColumns<'a>,
     pub(super) cleared: Vec<i64>,
@@ -320,12 +321,7 @@ impl<'a> Columns<'a> {
     fn push(&mut self, written: &Written, content: &'a Content) {
         self.messages.push(written.place, content);
         for (stored, birth, pauses) in &written.deliveries {
-            self.deliveries.push(stored);
-            match birth {
-                Birth::Leased => {}
-                Birth::Due => self.work.push(stored, *pauses),
-                Birth::Skipped => self.skipped.push(stored, *pauses),
-            }
+            self.births.push(stored, *birth, *pauses);
         }
     }
 

@@ -15,7 +15,7 @@ use super::scan::{self, Range, Table};
 use super::sql::sql_limit;
 use super::tx::Tx;
 use crate::endpoint::Feed;
-use crate::receipts::read_receipts;
+use crate::receipts::messages_of;
 
 /// How often expired events are looked for from the oldest on. Those that were delivered late stay behind each
 /// time, and must not be looked at again every minute.
@@ -29,7 +29,7 @@ const DELIVERIES_MAX: i64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct EventPass {
     begun_at: Option<i64>,
-    /// Where the walk over events is: the workspace's row and the last key looked at; `None`: it is over.
+    /// Where the walk over events and emails is: the feed and the last key looked at; `None`: it is over.
     at: Option<(i64, i64)>,
     /// The source whose requests were looked at last; `None`: the next walk begins.
     source: Option<i64>,
@@ -104,22 +104,21 @@ impl Tx {
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect()
     }
 
-    /// Takes the walk over old events one step further: up to `most` are looked at, and erased if their last
+    /// Takes the walk over old events and emails one step further: up to `most` are looked at, and erased if their last
     /// delivery ended long enough ago. Returns whether the walk goes on.
     pub(super) async fn prune_events(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
-        let Some((workspace, above)) = self.event_place(now) else { return Ok(false) };
+        let Some((feed, above)) = self.event_place(now) else { return Ok(false) };
         let cutoff = self.events_cutoff(now);
         let key_lead_ms = self.node.state().key_lead_ms;
         let below = Range::of_times(None, Some(Timestamp::from_millis(cutoff)), key_lead_ms).below;
         let range = Range { above, below, newest_first: false };
-        let scopes = Some(&[workspace][..]);
+        let (workspace, scopes) = (feed.abs(), Some(&[feed][..]));
         let candidates = scan::keys(self, Table::Message, workspace, scopes, range, most).await?;
         let put_off = self.erase_expired(workspace, &candidates, cutoff).await?;
-        let behind = |row: i64| self.workspace_behind(row).map(|next| (next, -1));
         let at = match (put_off, candidates.last()) {
-            (Some(first), _) => Some((workspace, first - 1)),
-            (None, Some(last)) if candidates.len() == most => Some((workspace, *last)),
-            (None, Some(_) | None) => behind(workspace),
+            (Some(first), _) => Some((feed, first - 1)),
+            (None, Some(last)) if candidates.len() == most => Some((feed, *last)),
+            (None, Some(_) | None) => self.feed_behind(feed).map(|next| (next, -1)),
         };
         lock(&self.node.event_pass).at = at;
         Ok(at.is_some())
@@ -163,7 +162,7 @@ impl Tx {
 
     /// Where the walk over events goes on; `None` until the next one is due.
     fn event_place(&self, now: Timestamp) -> Option<(i64, i64)> {
-        let first = self.workspace_behind(-1)?;
+        let first = self.feed_behind(i64::MIN)?;
         let mut pass = lock(&self.node.event_pass);
         let due = pass.begun_at.is_none_or(|begun| now.millis() - begun >= EVENT_PASS_EVERY_MS);
         if pass.at.is_none() && due {
@@ -172,8 +171,8 @@ impl Tx {
         pass.at
     }
 
-    fn workspace_behind(&self, row: i64) -> Option<i64> {
-        self.node.state().config.workspaces.keys().copied().filter(|other| *other > row).min()
+    fn feed_behind(&self, feed: i64) -> Option<i64> {
+        self.node.state().config.feed_behind(feed)
     }
 
     /// Erases up to `most` attempts to webhooks that are past their time. Returns whether there is more to look at.
@@ -228,7 +227,7 @@ impl Tx {
         let mut held = Vec::with_capacity(rows.len());
         for row in &rows {
             let events: &[u8] = row.try_get(2)?;
-            held.push((row.try_get(0)?, row.try_get(1)?, event_keys(events)));
+            held.push((row.try_get(0)?, row.try_get(1)?, message_keys(events)));
         }
         let alive = self.living_events(&held).await?;
         // An event outlives its retention while it is being delivered.
@@ -287,8 +286,7 @@ fn few<T>(messages: &[T], fanout: impl Fn(&T) -> i64) -> &[T] {
     messages.get(..count).unwrap_or_default()
 }
 
-/// Keys of the events of a call.
-fn event_keys(receipts: &[u8]) -> Vec<i64> {
-    let receipts = read_receipts(receipts).unwrap_or_default();
-    receipts.iter().map(|receipt| receipt.id.key().value()).collect()
+/// Keys of the messages of a call.
+fn message_keys(answer: &[u8]) -> Vec<i64> {
+    messages_of(answer).iter().map(|key| key.value()).collect()
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Fault;
 use super::codec::int;
-use super::config::{RecordRow, find_record, parse};
+use super::config::{Config, RecordRow, find_record, parse};
 use super::tx::{Access, Tx};
 use crate::record::{Draft, Kind, Raw};
 use crate::{Created, Updated};
@@ -45,15 +45,10 @@ impl Tx {
 
     /// Asks for the access that a change of such a record takes: nodes keep some in memory.
     fn may_change(&self, kind: Kind) -> Result<(), Fault> {
-        match kind {
-            Kind::Workspace | Kind::Source | Kind::Destination | Kind::Webhook
-                if self.access == Access::Messages =>
-            {
-                Err(Fault::NeedsConfiguration)
-            }
-            Kind::Workspace | Kind::Source | Kind::Destination | Kind::Webhook => Ok(()),
-            Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => Ok(()),
+        if kind.is_configuration() && self.access == Access::Messages {
+            return Err(Fault::NeedsConfiguration);
         }
+        Ok(())
     }
 
     /// The epoch that nodes are to find a changed record by; `None`: it stays.
@@ -68,12 +63,7 @@ impl Tx {
         uuid: u128,
         workspace: Option<i64>,
     ) -> Result<Option<i64>, Fault> {
-        let parent_kind = match kind {
-            Kind::Destination => Kind::Source,
-            Kind::BulkRetry => Kind::Destination,
-            Kind::Replay | Kind::Notice => Kind::Webhook,
-            Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::Webhook => return Ok(None),
-        };
+        let Some(parent_kind) = kind.parent() else { return Ok(None) };
         let parent = find_record(self, parent_kind, uuid).await?;
         Ok(parent.filter(|it| it.deleted_at.is_none() && Some(it.workspace) == workspace).map(|it| it.row))
     }
@@ -91,9 +81,17 @@ impl Tx {
                 workspace,
                 limits::WEBHOOKS_PER_WORKSPACE_MAX,
             ),
-            Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => {
-                return Ok(false);
-            }
+            Kind::Workspace
+            | Kind::Source
+            | Kind::ApiKey
+            | Kind::BulkRetry
+            | Kind::Replay
+            | Kind::Notice
+            | Kind::Mailboxes
+            | Kind::Domain
+            | Kind::Template
+            | Kind::TemplateVersion
+            | Kind::Suppression => return Ok(false),
         };
         let living: i64 = self.one(statement, &[&owner]).await?.try_get(0)?;
         Ok(usize::try_from(living).is_ok_and(|living| living >= most))
@@ -112,7 +110,7 @@ impl Tx {
     }
 
     /// `None`: another living record has the name in its workspace, or the lookup anywhere. A workspace owns itself.
-    async fn insert_unless_taken(
+    pub(super) async fn insert_unless_taken(
         &mut self,
         draft: &Draft,
         workspace: Option<i64>,
@@ -225,12 +223,18 @@ impl Tx {
                 self.bury(record.row, now).await?;
                 self.end_jobs(record.row, now).await?;
             }
+            // Mail may go on to them.
+            Kind::Mailboxes => return Ok(false),
             Kind::Workspace
             | Kind::Destination
             | Kind::ApiKey
             | Kind::BulkRetry
             | Kind::Replay
-            | Kind::Notice => self.bury(record.row, now).await?,
+            | Kind::Notice
+            | Kind::Domain
+            | Kind::Template
+            | Kind::TemplateVersion
+            | Kind::Suppression => self.bury(record.row, now).await?,
         }
         Ok(true)
     }
@@ -280,8 +284,8 @@ impl Tx {
         if kind == Kind::Source {
             parse::<Source>(&record.raw.body)?;
         }
-        let Some(new) = receiver(kind, record)? else { return Ok(()) };
-        let old = old.map(|old| receiver(kind, old)).transpose()?.flatten();
+        let Some(new) = receiver(kind, record, &self.node.state().config)? else { return Ok(()) };
+        let old = old.map(|old| receiver(kind, old, &self.node.state().config)).transpose()?.flatten();
         if old.as_ref().map(Receiver::url) != Some(new.url()) {
             self.note_url(record, &new).await?;
         }
@@ -289,7 +293,9 @@ impl Tx {
             (Some(Receiver::Webhook(old)), Receiver::Webhook(new)) => {
                 self.follow_webhook(record, old, new).await
             }
-            (Some(_) | None, Receiver::Destination(_) | Receiver::Webhook(_)) => Ok(()),
+            (Some(_) | None, Receiver::Destination(_) | Receiver::Webhook(_) | Receiver::Mailboxes(_)) => {
+                Ok(())
+            }
         }
     }
 
@@ -318,10 +324,20 @@ impl Tx {
 }
 
 /// What a record says of an endpoint; `None` if it is none.
-fn receiver(kind: Kind, record: &RecordRow) -> Result<Option<Receiver>, Fault> {
+fn receiver(kind: Kind, record: &RecordRow, config: &Config) -> Result<Option<Receiver>, Fault> {
     Ok(match kind {
         Kind::Destination => Some(Receiver::Destination(parse::<Destination>(&record.raw.body)?)),
         Kind::Webhook => Some(Receiver::Webhook(parse::<Webhook>(&record.raw.body)?)),
-        Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => None,
+        Kind::Mailboxes => Some(config.mailboxes(record)?),
+        Kind::Workspace
+        | Kind::Source
+        | Kind::ApiKey
+        | Kind::BulkRetry
+        | Kind::Replay
+        | Kind::Notice
+        | Kind::Domain
+        | Kind::Template
+        | Kind::TemplateVersion
+        | Kind::Suppression => None,
     })
 }

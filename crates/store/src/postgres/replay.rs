@@ -75,7 +75,7 @@ impl Tx {
             return Ok(Retried::NotFound);
         };
         let view = self.endpoint(stored.row.endpoint)?;
-        if view.endpoint.feed == Feed::Events {
+        if matches!(view.endpoint.feed, Feed::Events | Feed::Mail) {
             return Ok(Retried::OfAnEvent);
         }
         if let Err(conflict) = delivery::retryable(stored.row.life.state)
@@ -107,13 +107,14 @@ impl Tx {
         let message = if leased { self.load_message(workspace, stored.row.message).await? } else { None };
         let birth = if message.is_some() { Birth::Leased } else { Birth::Due };
         let (message_key, retry_of) = (Key::from_value(stored.row.message), Some(stored.row.key));
-        let new = NewDelivery { workspace, key, message: message_key, endpoint, now, birth, retry_of };
-        let made = self.insert_delivery(new).await?;
+        let new =
+            NewDelivery { workspace, key, message: message_key, endpoint, now, due_at: now, birth, retry_of };
+        let made = self.insert_delivery(&new).await?;
         match message {
             Some(message) => {
                 let content = self.node.state().agenda.content_bytes.hold(message.content);
                 let received_at = Timestamp::from_millis(message.received_at);
-                self.hand_over(made, message.id, &Arc::new(content), received_at, now)?;
+                self.hand_over(made, message.id, &Arc::new(content), None, received_at, now)?;
             }
             None => self.tell(endpoint, || Changed::Delivery(id)),
         }
@@ -196,6 +197,9 @@ impl Tx {
         }
         let known: Vec<i64> = messages.iter().map(|it| it.key).collect();
         for (statement, keys) in [
+            ("DELETE FROM recipient WHERE workspace = $1 AND delivery = ANY($2)", &gone),
+            ("DELETE FROM email_event WHERE workspace = $1 AND email = ANY($2)", &known),
+            ("DELETE FROM email WHERE workspace = $1 AND message = ANY($2)", &known),
             ("DELETE FROM attempt WHERE workspace = $1 AND delivery = ANY($2)", &gone),
             ("DELETE FROM work WHERE workspace = $1 AND key = ANY($2)", &gone),
             ("DELETE FROM delivery WHERE workspace = $1 AND key = ANY($2)", &gone),
@@ -247,11 +251,14 @@ impl Tx {
         self.lock_deliveries(workspace, &keys).await
     }
 
-    /// Locks all deliveries of messages whose own rows are locked.
-    pub(super) async fn hold_deliveries_of(&self, workspace: i64, messages: &[i64]) -> Result<(), Fault> {
+    /// Locks messages, and then all deliveries of them, in the order of their keys.
+    pub(super) async fn hold_deliveries_of(
+        &self,
+        workspace: i64,
+        messages: &[i64],
+    ) -> Result<Vec<Stored>, Fault> {
         let messages = self.lock_messages(workspace, messages).await?;
-        self.lock_deliveries_of(workspace, &messages).await?;
-        Ok(())
+        self.lock_deliveries_of(workspace, &messages).await
     }
 
     /// A stored request of the workspace that has not expired.
@@ -288,12 +295,14 @@ impl Tx {
         }
         let expired = match self.endpoint(stored.row.endpoint)?.endpoint.feed {
             Feed::Source(_) => self.is_expired(&stored, now).await?,
-            Feed::Events => event_expired(self, owner, stored.row.message, self.events_cutoff(now)).await?,
+            Feed::Events | Feed::Mail => {
+                event_expired(self, owner, stored.row.message, self.events_cutoff(now)).await?
+            }
         };
         Ok(Some(stored).filter(|_| !expired))
     }
 
-    fn row_of(&self, workspace: WorkspaceId) -> Option<i64> {
+    pub(super) fn row_of(&self, workspace: WorkspaceId) -> Option<i64> {
         self.node.state().config.workspace_rows.get(&workspace).copied()
     }
 

@@ -10,7 +10,7 @@ use super::sql::{Sql, sql_limit};
 /// What is walked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
-    /// Messages; scopes are sources and, for events, workspaces.
+    /// Messages; scopes are sources, workspaces for events, and these negated for emails.
     Message,
     /// Deliveries; scopes are endpoints.
     Delivery,

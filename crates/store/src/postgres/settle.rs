@@ -12,11 +12,11 @@ use restante_core::{Attempt, Delivery, Outcome, State as Stage};
 
 use super::codec::Stored;
 use super::tx::EndpointView;
+use crate::code::status_of;
 use crate::endpoint::Feed;
 use crate::{Finished, Lease, Policy};
 
 pub(super) use chunk::Verdict;
-use record::status_of;
 pub(super) use record::{Record, write_out};
 
 pub(super) use crate::code::PROMPT_MS;
@@ -51,7 +51,7 @@ pub(super) fn judge(
     }
     let gone = if expired { Some(CancelReason::Expired) } else { view.gone };
     let watch = match &view.settings.receiver {
-        Receiver::Destination(_) => None,
+        Receiver::Destination(_) | Receiver::Mailboxes(_) => None,
         Receiver::Webhook(webhook) => {
             Some(Watch { health, limits: &policy.health, paused: webhook.paused || gone.is_some() })
         }

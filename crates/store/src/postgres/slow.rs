@@ -3,22 +3,18 @@
 
 use std::sync::Arc;
 
-use restante_core::id::{EventId, Tail, WorkspaceId};
-use restante_core::message::{Content as Message, MessageId};
-use restante_core::{Timestamp, limits};
+use restante_core::Timestamp;
+use restante_core::id::{Tail, WorkspaceId};
+use restante_core::message::Content as Message;
 use tokio::sync::oneshot;
 
 use super::Fault;
-use super::accept::{Birth, NewDelivery, PRICE};
-use super::codec::{EVENT, int, small, tail_column};
+use super::accept::PRICE;
 use super::job::{self, Job};
 use super::node::Node;
 use super::tx::{Access, Tx};
-use crate::receipts::{read_receipts, write_receipts};
 use crate::row::ChargeReason;
-use crate::{
-    Accepted, Change, Changed, Content, Error, EventReceipt, Finished, KeyClaim, Published, Settled,
-};
+use crate::{Accepted, Content, Error, Finished, KeyClaim, Published, Settled};
 
 /// Attempts settled in one transaction.
 const SETTLE_MAX: usize = 256;
@@ -157,112 +153,8 @@ impl Tx {
     }
 
     /// Whether what was planned found a lane full that works well.
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         let state = self.node.state();
         self.staged.planned.iter().any(|(endpoint, _)| state.flows(*endpoint))
-    }
-
-    /// Stores events, or gives those that an earlier call with the key stored.
-    async fn publish(
-        &mut self,
-        workspace: WorkspaceId,
-        claim: Option<&KeyClaim>,
-        events: &[(Arc<Content>, Tail)],
-        now: Timestamp,
-    ) -> Result<Published, Fault> {
-        let row = self.node.state().config.workspace_rows.get(&workspace).copied();
-        let Some(row) = row else { return Ok(Published::NoWorkspace) };
-        let mut receipts = Vec::with_capacity(events.len());
-        let mut routes = Vec::with_capacity(events.len());
-        for (content, tail) in events {
-            let Message::Event(event) = &content.message else {
-                return Err(Fault::Damaged("an event that is none".into()));
-            };
-            let endpoints = self.node.state().config.subscribers(row, &event.event_type);
-            let deliveries = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
-            let key = self.take_keys(now, 1 + deliveries).await?;
-            receipts.push(EventReceipt { id: EventId::new(key, *tail), deliveries });
-            routes.push(endpoints);
-        }
-        if let Some(claim) = claim
-            && let Some(known) = self.claim_key(row, claim, &receipts, now).await?
-        {
-            return Ok(known);
-        }
-        for (((content, _), receipt), endpoints) in events.iter().zip(&receipts).zip(&routes) {
-            self.store_event(row, workspace, *receipt, content, endpoints, now).await?;
-        }
-        Ok(Published::Fresh { events: receipts, crowded: self.is_crowded() })
-    }
-
-    /// Claims a key for these events; gives what is to be answered if it is taken. Waits for a call that is claiming
-    /// the same key.
-    async fn claim_key(
-        &self,
-        workspace: i64,
-        claim: &KeyClaim,
-        receipts: &[EventReceipt],
-        now: Timestamp,
-    ) -> Result<Option<Published>, Fault> {
-        let kept = self.node.policy.event_retention.max(limits::IDEMPOTENCY_KEPT_MIN);
-        let (key, fingerprint) = (claim.key.as_str(), &claim.fingerprint.as_bytes()[..]);
-        let fresh = self
-            .execute(
-                "INSERT INTO idempotency (workspace, key, fingerprint, events, held_until) VALUES ($1, $2, $3, $4, $5) \
-                 ON CONFLICT DO NOTHING",
-                &[&workspace, &key, &fingerprint, &write_receipts(receipts), &(now + kept).millis()],
-            )
-            .await?;
-        if fresh == 1 {
-            return Ok(None);
-        }
-        let statement = "SELECT fingerprint, events FROM idempotency WHERE workspace = $1 AND key = $2";
-        let row = self.one(statement, &[&workspace, &key]).await?;
-        if row.try_get::<_, Vec<u8>>(0)? != fingerprint {
-            return Ok(Some(Published::KeyReused));
-        }
-        let damaged = || Fault::Damaged(format!("idempotency key {key}"));
-        read_receipts(row.try_get(1)?).map(|events| Some(Published::Replayed(events))).ok_or_else(damaged)
-    }
-
-    async fn store_event(
-        &mut self,
-        workspace: i64,
-        workspace_id: WorkspaceId,
-        receipt: EventReceipt,
-        content: &Arc<Content>,
-        endpoints: &[i64],
-        now: Timestamp,
-    ) -> Result<(), Fault> {
-        let Message::Event(event) = &content.message else { return Ok(()) };
-        let id = receipt.id;
-        self.execute(
-            "INSERT INTO message (workspace, key, tail, feed, fanout, received_at, method, path, remote, headers, body, kind, \
-             type) VALUES ($1, $2, $3, $1, $4, $5, '', '', '', '', $6, $7, $8)",
-            &[
-                &workspace,
-                &id.key().value(),
-                &tail_column(id.tail()),
-                &int(receipt.deliveries),
-                &now.millis(),
-                &&event.body[..],
-                &small(EVENT),
-                &event.event_type.as_str(),
-            ],
-        )
-        .await?;
-        if self.node.is_watched() {
-            self.staged.changes.push(Change { workspace: workspace_id, what: Changed::Event(id) });
-        }
-        for (index, endpoint) in (1..).zip(endpoints.iter().copied()) {
-            let birth = self.birth(endpoint, now);
-            let (key, message) = (id.key().plus(index), id.key());
-            let new = NewDelivery { workspace, key, message, endpoint, now, birth, retry_of: None };
-            let stored = self.insert_delivery(new).await?;
-            if birth == Birth::Leased {
-                self.hand_over(stored, MessageId::Event(id), content, now, now)?;
-            }
-        }
-        Ok(())
     }
 }

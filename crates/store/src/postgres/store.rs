@@ -8,7 +8,7 @@ use restante_core::Timestamp;
 use restante_core::endpoint::Sealed;
 use restante_core::health::Health;
 use restante_core::id::{
-    DeliveryId, DestinationId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
 };
 use tokio::sync::{Notify, broadcast, oneshot};
 
@@ -17,19 +17,17 @@ use super::job::Job;
 use super::node::lock;
 use super::read::{self, Reader};
 use super::tx::Access;
-use crate::record::{Draft, Kind, Raw};
+use crate::email::{EmailChange, EmailChanged, Sending, Sent};
+use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated, Vitals,
-    Window, row,
+    KeyClaim, Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated,
+    Vitals, Window, row,
 };
 
 /// What has to be alone to change a kind of record: nodes keep these in memory.
 const fn access(kind: Kind) -> Access {
-    match kind {
-        Kind::Workspace | Kind::Source | Kind::Destination | Kind::Webhook => Access::Configuration,
-        Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => Access::Messages,
-    }
+    if kind.is_configuration() { Access::Configuration } else { Access::Messages }
 }
 
 impl Postgres {
@@ -53,6 +51,114 @@ impl Store for Postgres {
 
     async fn publish(&self, publishing: Publishing) -> Result<Published, Error> {
         self.ask(|reply| Job::publish(&self.node, publishing, reply)).await
+    }
+
+    async fn send(&self, sending: Sending) -> Result<Sent, Error> {
+        self.node.send(sending).await
+    }
+
+    async fn known_send(
+        &self,
+        workspace: WorkspaceId,
+        mode: Mode,
+        claim: KeyClaim,
+    ) -> Result<Option<Sent>, Error> {
+        let claim = Arc::new(claim);
+        self.node
+            .read(move |sql| {
+                let claim = Arc::clone(&claim);
+                Box::pin(async move { read::known_send(sql, workspace, mode, &claim).await })
+            })
+            .await
+    }
+
+    async fn cancel_email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<EmailChanged, Error> {
+        self.node.write(Access::Messages, move |tx| Box::pin(tx.cancel_email(workspace, email, now))).await
+    }
+
+    async fn change_email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        change: EmailChange,
+        now: Timestamp,
+    ) -> Result<EmailChanged, Error> {
+        let change = Arc::new(change);
+        self.node
+            .write(Access::Messages, move |tx| {
+                let change = Arc::clone(&change);
+                Box::pin(async move { tx.change_email(workspace, email, &change, now).await })
+            })
+            .await
+    }
+
+    async fn data_sent(&self, lease: Lease) -> Result<bool, Error> {
+        self.node.data_sent(lease).await
+    }
+
+    async fn email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<row::Email>, Error> {
+        let policy = self.node.policy;
+        self.node
+            .read(move |sql| {
+                Box::pin(async move { Reader::new(sql, policy, now).email(workspace, email).await })
+            })
+            .await
+    }
+
+    async fn email_mime(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Bytes>, Error> {
+        let policy = self.node.policy;
+        let mime = self
+            .node
+            .read(move |sql| {
+                Box::pin(async move { Reader::new(sql, policy, now).email_mime(workspace, email).await })
+            })
+            .await?;
+        Ok(mime.map(Bytes::from))
+    }
+
+    async fn emails(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::EmailFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Email>, Error> {
+        let (policy, filter) = (self.node.policy, Arc::new(filter));
+        self.node
+            .read(move |sql| {
+                let filter = Arc::clone(&filter);
+                Box::pin(async move { Reader::new(sql, policy, now).emails(workspace, &filter, page).await })
+            })
+            .await
+    }
+
+    async fn email_events(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Vec<row::Event>>, Error> {
+        let policy = self.node.policy;
+        self.node
+            .read(move |sql| {
+                Box::pin(async move { Reader::new(sql, policy, now).email_events(workspace, email).await })
+            })
+            .await
     }
 
     async fn claim(&self, now: Timestamp, most: usize) -> Result<Claimed, Error> {

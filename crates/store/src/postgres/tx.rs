@@ -334,14 +334,15 @@ impl Tx {
         Ok(tail.map(|tail| Id::new(Key::from_value(stored.row.key), tail)))
     }
 
-    /// Stages a parcel for a lease that was just written: it leaves when the transaction is durable.
+    /// Stages a parcel for a lease that was just written or is about to be: it leaves when the transaction is durable.
     ///
-    /// The caller has asked [`State::room`] and written the rows; the room is taken here.
+    /// The caller has asked [`State::room`]; the room is taken here. `mailbox`: of an email.
     pub(super) fn hand_over(
         &mut self,
         stored: Stored,
         message: MessageId,
         content: &Arc<Content>,
+        mailbox: Option<&str>,
         received_at: Timestamp,
         claimed_at: Timestamp,
     ) -> Result<(), Fault> {
@@ -354,6 +355,7 @@ impl Tx {
             endpoint: Arc::clone(&view.endpoint),
             content: Arc::clone(content),
             claimed_at,
+            mailbox: mailbox.map(Arc::from),
             expires_at: expires_at.map(Timestamp::from_millis),
         };
         self.node.state().reserve(stored.row.endpoint);

@@ -104,12 +104,20 @@ impl Engine {
                 message: key,
                 endpoint,
                 now,
+                due_at: now,
                 birth,
                 retry_of: None,
             })?;
             if birth == Birth::Leased {
                 let lease = Lease { delivery: Id::new(key_here, tail), attempt: 1 };
-                self.hand_over(endpoint, lease, id, &content, Times { received_at: now, claimed_at: now });
+                self.hand_over(
+                    endpoint,
+                    lease,
+                    id,
+                    &content,
+                    None,
+                    Times { received_at: now, claimed_at: now },
+                );
             }
         }
         Ok(())
@@ -123,7 +131,8 @@ impl Engine {
         let leased = new.birth == Birth::Leased;
         let life = match new.birth {
             Birth::Leased => Delivery::born_leased(new.now),
-            Birth::Due => Delivery::new(new.now),
+            Birth::Due => Delivery::new(new.due_at),
+            Birth::Refused => Delivery::refused(new.now),
             Birth::Skipped => Delivery::skipped(standing.behind_pause(new.now)),
         };
         self.conn
@@ -138,7 +147,7 @@ impl Engine {
                 new.endpoint,
                 state_code(life.state),
                 life.attempts_made,
-                new.now.millis(),
+                life.due_at.millis(),
                 leased.then_some(new.now.millis()),
                 version.filter(|_| leased),
                 life.ended_at.map(Timestamp::millis),
@@ -163,9 +172,9 @@ impl Engine {
             }),
             Birth::Due => {
                 self.overflowed |= self.flows(new.endpoint);
-                self.plan(new.endpoint, new.now.millis());
+                self.plan(new.endpoint, new.due_at.millis());
             }
-            Birth::Skipped => {}
+            Birth::Skipped | Birth::Refused => {}
         }
         Ok(())
     }
@@ -177,6 +186,7 @@ impl Engine {
         lease: Lease,
         message: MessageId,
         content: &Arc<crate::Content>,
+        mailbox: Option<&str>,
         times: Times,
     ) {
         let Some(entry) = self.config.endpoints.get(&endpoint) else { return };
@@ -188,6 +198,7 @@ impl Engine {
             endpoint: Arc::clone(&entry.endpoint),
             content: Arc::clone(content),
             claimed_at: times.claimed_at,
+            mailbox: mailbox.map(Arc::from),
             expires_at: expires_at.map(Timestamp::from_millis),
         });
         self.tell(endpoint, || Changed::Delivery(lease.delivery));
@@ -302,6 +313,8 @@ pub(super) struct NewDelivery {
     pub(super) message: Key,
     pub(super) endpoint: i64,
     pub(super) now: Timestamp,
+    /// Not before this; only if it is due in the table.
+    pub(super) due_at: Timestamp,
     pub(super) birth: Birth,
     pub(super) retry_of: Option<i64>,
 }
@@ -315,6 +328,8 @@ pub(super) enum Birth {
     Due,
     /// Ended at once: its webhook is paused.
     Skipped,
+    /// Ended at once: its mailbox gets nothing.
+    Refused,
 }
 
 /// A tail as it is stored. 53 bits fit into SQLite's 64 signed ones.

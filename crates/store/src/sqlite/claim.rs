@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use restante_core::delivery::{self, Attempt, CancelReason, Claim, Over, Terms};
+use restante_core::endpoint::Receiver;
 use restante_core::event::EventType;
 use restante_core::id::{DeliveryId, Id, Key, Tail};
-use restante_core::message::{Content, Headers, MessageId, Published, Received};
+use restante_core::message::{Content, Headers, Mail, MessageId, Published, Received};
 use restante_core::retry::Jitter;
 use restante_core::{Delivery, Outcome, State, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -14,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::Fault;
 use super::accept::Times;
 use super::agenda::Room;
-use super::codec::{DELIVERY_COLUMNS, DeliveryRow, EVENT, REQUEST, read_delivery};
+use super::codec::{DELIVERY_COLUMNS, DeliveryRow, EMAIL, EVENT, REQUEST, TEST_MODE, read_delivery};
 use super::engine::Engine;
 use crate::{Changed, Claimed, Finished, Lease};
 
@@ -82,6 +83,12 @@ impl Engine {
                 self.tell_delivery(&row)?;
                 Ok(false)
             }
+            Claim::Begin(_)
+                if matches!(settings.receiver, Receiver::Mailboxes(_))
+                    && self.reject_suppressed(&row, now)? =>
+            {
+                Ok(false)
+            }
             Claim::Begin(leased) => {
                 self.lease(row, leased, now)?;
                 Ok(true)
@@ -111,7 +118,12 @@ impl Engine {
         self.count_lease(DeliveryRow { life: leased, ..row });
         let content = Arc::new(self.agenda.content_bytes.hold(message.content));
         let received_at = Timestamp::from_millis(message.received_at);
-        self.hand_over(endpoint, lease, message.id, &content, Times { received_at, claimed_at: start });
+        let mailbox = match message.id {
+            MessageId::Email(_) => self.recipient(lease.delivery.key().value())?.map(|to| to.email),
+            MessageId::Request(_) | MessageId::Event(_) => None,
+        };
+        let times = Times { received_at, claimed_at: start };
+        self.hand_over(endpoint, lease, message.id, &content, mailbox.as_deref(), times);
         Ok(())
     }
 
@@ -216,6 +228,11 @@ pub(super) fn load_message(conn: &Connection, key: i64) -> Result<Option<Message
             let event_type = event_type(&row.get::<_, String>(4)?)?;
             let published = Published { event_type, body };
             (MessageId::Event(Id::new(Key::from_value(key), tail)), Content::Event(published))
+        }
+        EMAIL => {
+            let test = row.get::<_, String>(5)? == TEST_MODE;
+            let mail = Mail { sender: row.get(8)?, test, mime: body };
+            (MessageId::Email(Id::new(Key::from_value(key), tail)), Content::Email(mail))
         }
         other => return Err(Fault::Damaged(format!("message {key} is of kind {other}"))),
     };

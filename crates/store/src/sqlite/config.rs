@@ -50,9 +50,9 @@ pub(super) fn find_record(conn: &Connection, kind: Kind, uuid: u128) -> Result<O
 /// Reads all that is living, and the dead that deliveries may still refer to. Endpoints that `old` had keep
 /// their identity, for parcels under way share it; their settings change only with a commit.
 pub(super) fn load(conn: &Connection, old: &Config) -> Result<Config, Fault> {
-    let mut config = Config::default();
+    let mut config = Config { mail_terms: old.mail_terms.clone(), ..Config::default() };
     let sql = format!(
-        "SELECT {RECORD_COLUMNS} FROM {RECORD_TABLES} WHERE record.kind IN (1, 2, 3, 6) ORDER BY record.row"
+        "SELECT {RECORD_COLUMNS} FROM {RECORD_TABLES} WHERE record.kind IN (1, 2, 3, 6, 9) ORDER BY record.row"
     );
     let mut statement = conn.prepare(&sql)?;
     let mut rows = statement.query([])?;
@@ -62,6 +62,7 @@ pub(super) fn load(conn: &Connection, old: &Config) -> Result<Config, Fault> {
             1 => config.take_workspace(&record, balance(conn, record.row)?),
             2 => config.take_source(&record)?,
             3 => config.take_destination(&record, old)?,
+            9 => config.take_mailboxes(&record, old)?,
             _ => config.take_webhook(&record, standing(conn, record.row)?, old)?,
         }
     }

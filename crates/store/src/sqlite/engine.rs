@@ -96,7 +96,7 @@ impl Engine {
         let mut engine = Self {
             conn,
             policy,
-            config: Config::default(),
+            config: Config { mail_terms: policy.mail.clone(), ..Config::default() },
             keys: KeyMaker::after(None),
             history: History::default(),
             agenda: Agenda::new(),

@@ -15,6 +15,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "inbound", sql: include_str!("../../migrations/sqlite/0001_inbound.sql") },
     Migration { number: 2, name: "outbound", sql: include_str!("../../migrations/sqlite/0002_outbound.sql") },
+    Migration { number: 3, name: "email", sql: include_str!("../../migrations/sqlite/0003_email.sql") },
 ];
 
 /// Brings the schema up to date, each migration in a transaction of its own.

@@ -36,11 +36,11 @@ impl Default for Wipe {
 /// time, and must not be looked at again every minute.
 const EVENT_PASS_EVERY_MS: i64 = 3_600_000;
 
-/// One walk over the old events of all workspaces.
+/// One walk over the old events and emails of all workspaces.
 #[derive(Debug, Default)]
 pub(super) struct EventPass {
     begun_at: Option<i64>,
-    /// Where the walk is: the workspace's row and the last key looked at; `None`: it is over.
+    /// Where the walk is: the feed and the last key looked at; `None`: it is over.
     at: Option<(i64, i64)>,
 }
 
@@ -78,21 +78,21 @@ impl Engine {
     /// Takes the walk over old events one step further: up to `most` are looked at, and erased if their last
     /// delivery ended long enough ago. Returns whether the walk goes on.
     fn prune_events(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
-        let Some((workspace, above)) = self.event_place(now) else { return Ok(false) };
+        let Some((feed, above)) = self.event_place(now) else { return Ok(false) };
         let cutoff = self.events_cutoff(now);
         let below = Range::of_times(None, Some(Timestamp::from_millis(cutoff)), self.key_lead_ms).below;
         let range = Range { above, below, newest_first: false };
         let mut candidates = Vec::new();
-        scan::indexed(&self.conn, workspace, range, i64::MAX - 1, most, &mut candidates)?;
+        scan::indexed(&self.conn, feed, range, i64::MAX - 1, most, &mut candidates)?;
         for key in &candidates {
             if event_expired(&self.conn, *key, cutoff)? {
                 self.erase_message(*key)?;
-                self.history.forget(&self.conn, workspace, *key)?;
+                self.history.forget(&self.conn, feed, *key)?;
             }
         }
         self.event_pass.at = match candidates.last() {
-            Some(last) if candidates.len() == most => Some((workspace, *last)),
-            Some(_) | None => self.workspace_behind(workspace).map(|next| (next, -1)),
+            Some(last) if candidates.len() == most => Some((feed, *last)),
+            Some(_) | None => self.config.feed_behind(feed).map(|next| (next, -1)),
         };
         Ok(self.event_pass.at.is_some())
     }
@@ -107,14 +107,10 @@ impl Engine {
         let pass = &self.event_pass;
         let due = pass.begun_at.is_none_or(|begun| now.millis() - begun >= EVENT_PASS_EVERY_MS);
         if pass.at.is_none() && due {
-            let first = self.workspace_behind(-1)?;
+            let first = self.config.feed_behind(i64::MIN)?;
             self.event_pass = EventPass { begun_at: Some(now.millis()), at: Some((first, -1)) };
         }
         self.event_pass.at
-    }
-
-    fn workspace_behind(&self, row: i64) -> Option<i64> {
-        self.config.workspaces.keys().copied().filter(|other| *other > row).min()
     }
 
     /// Erases up to `most` attempts to webhooks that are past their time. Returns how many.

@@ -4,14 +4,14 @@ use restante_core::id::EventId;
 use restante_core::idempotency::Fingerprint;
 use restante_core::message::{self, Content, MessageId};
 use restante_core::{Timestamp, limits};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
 use super::accept::tail_column;
 use super::codec::EVENT;
 use super::engine::Engine;
 use crate::endpoint::Feed;
-use crate::receipts::{read_receipts, write_receipts};
+use crate::receipts::{messages_of, read_receipts, write_receipts};
 use crate::{Change, Changed, EventReceipt, KeyClaim, NewEvent, Published, Publishing};
 
 impl Engine {
@@ -40,7 +40,7 @@ impl Engine {
         Ok(Published::Fresh { events, crowded: std::mem::take(&mut self.overflowed) })
     }
 
-    fn store_event(
+    pub(super) fn store_event(
         &mut self,
         workspace: i64,
         event: NewEvent,
@@ -77,13 +77,10 @@ impl Engine {
 
     /// What an earlier call with this key came to, if there was one.
     fn known_key(&self, workspace: i64, claim: &KeyClaim) -> Result<Option<Published>, Fault> {
-        let found: Option<(Vec<u8>, Vec<u8>)> = self
-            .conn
-            .prepare_cached("SELECT fingerprint, events FROM idempotency WHERE workspace = ?1 AND key = ?2")?
-            .query_row(params![workspace, claim.key.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let Some((fingerprint, events)) = found else { return Ok(None) };
-        if Fingerprint::from_bytes(&fingerprint).as_ref() != Some(&claim.fingerprint) {
+        let Some((same, events)) = held(&self.conn, workspace, claim.key.as_str(), claim)? else {
+            return Ok(None);
+        };
+        if !same {
             return Ok(Some(Published::KeyReused));
         }
         let damaged = || Fault::Damaged(format!("idempotency key {}", claim.key.as_str()));
@@ -98,17 +95,23 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(), Fault> {
         let kept = self.policy.event_retention.max(limits::IDEMPOTENCY_KEPT_MIN);
+        self.hold(workspace, claim.key.as_str(), claim, &write_receipts(events), now + kept)
+    }
+
+    /// Remembers what a call with a key was answered, at least until `until`. `key`: as it is kept.
+    pub(super) fn hold(
+        &self,
+        workspace: i64,
+        key: &str,
+        claim: &KeyClaim,
+        answer: &[u8],
+        until: Timestamp,
+    ) -> Result<(), Fault> {
         self.conn
             .prepare_cached(
                 "INSERT INTO idempotency (workspace, key, fingerprint, events, held_until) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
-            .execute(params![
-                workspace,
-                claim.key.as_str(),
-                &claim.fingerprint.as_bytes()[..],
-                write_receipts(events),
-                (now + kept).millis(),
-            ])?;
+            .execute(params![workspace, key, &claim.fingerprint.as_bytes()[..], answer, until.millis()])?;
         Ok(())
     }
 
@@ -125,9 +128,9 @@ impl Engine {
         };
         for (workspace, key, events) in &due {
             let mut alive = false;
-            for receipt in read_receipts(events).unwrap_or_default() {
+            for message in messages_of(events) {
                 let sql = "SELECT 1 FROM message WHERE key = ?1";
-                alive |= self.conn.prepare_cached(sql)?.exists([receipt.id.key().value()])?;
+                alive |= self.conn.prepare_cached(sql)?.exists([message.value()])?;
             }
             if alive {
                 // An event outlives its retention while it is being delivered.
@@ -153,4 +156,20 @@ impl Engine {
             .get(&endpoint)
             .is_some_and(|entry| entry.endpoint.feed == Feed::Events && entry.settings.receiver.is_paused())
     }
+}
+
+/// What a key that is held stands for: whether the same was asked for, and what was answered.
+pub(super) fn held(
+    conn: &Connection,
+    workspace: i64,
+    key: &str,
+    claim: &KeyClaim,
+) -> Result<Option<(bool, Vec<u8>)>, Fault> {
+    let found: Option<(Vec<u8>, Vec<u8>)> = conn
+        .prepare_cached("SELECT fingerprint, events FROM idempotency WHERE workspace = ?1 AND key = ?2")?
+        .query_row(params![workspace, key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.map(|(fingerprint, answer)| {
+        (Fingerprint::from_bytes(&fingerprint).as_ref() == Some(&claim.fingerprint), answer)
+    }))
 }

@@ -7,6 +7,7 @@ mod attempts;
 mod ledger;
 mod lists;
 mod log;
+mod mail;
 mod records;
 
 use std::collections::HashMap;
@@ -14,21 +15,22 @@ use std::collections::hash_map::Entry;
 
 use restante_core::Timestamp;
 use restante_core::delivery::CancelReason;
-use restante_core::endpoint::{EndpointId, Receiver, Source};
+use restante_core::endpoint::{EndpointId, Mailboxes, Receiver, Source};
 use restante_core::id::{
-    DeliveryId, DestinationId, EventId, Id, Key, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, Id, Key, MailboxesId, RequestId, SourceId, Tail, WebhookId,
+    WorkspaceId,
 };
 use restante_core::message::{Headers, MessageId};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Fault;
 use super::claim::event_type;
-use super::codec::{DELIVERY_BY_KEY, DeliveryRow, EVENT, PENDING, REQUEST, SENDING, read_delivery};
+use super::codec::{DELIVERY_BY_KEY, DeliveryRow, EMAIL, EVENT, PENDING, REQUEST, SENDING, read_delivery};
 use super::config::{
     RECORD_COLUMNS, RECORD_TABLES, RecordRow, Standing, ended, gone_reason, parse, read_record, standing,
 };
 use super::replay::delivery_keys;
-use crate::record::Kind;
+use crate::record::{Kind, MailboxesRow};
 use crate::{Policy, row};
 
 pub(super) use ledger::{balance, ledger};
@@ -74,10 +76,10 @@ struct MessageView {
 impl MessageView {
     fn id(&self) -> MessageId {
         let key = Key::from_value(self.key);
-        if self.kind == EVENT {
-            MessageId::Event(EventId::new(key, self.tail))
-        } else {
-            MessageId::Request(RequestId::new(key, self.tail))
+        match self.kind {
+            EVENT => MessageId::Event(EventId::new(key, self.tail)),
+            EMAIL => MessageId::Email(EmailId::new(key, self.tail)),
+            _ => MessageId::Request(RequestId::new(key, self.tail)),
         }
     }
 }
@@ -97,7 +99,8 @@ impl<'a> Reader<'a> {
         match self.feeds.entry(row) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(vacant) => {
-                let record = record_by_row(self.conn, row)?;
+                // The feed of a workspace's emails has its row, negated.
+                let record = record_by_row(self.conn, row.abs())?;
                 let retention = if record.kind == Kind::Source as i64 {
                     parse::<Source>(&record.raw.body)?.retention()
                 } else {
@@ -117,6 +120,16 @@ impl<'a> Reader<'a> {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(vacant) => {
                 let record = record_by_row(self.conn, row)?;
+                if record.kind == Kind::Mailboxes as i64 {
+                    let MailboxesRow { domain } = parse(&record.raw.body)?;
+                    let terms = self.policy.mail.clone();
+                    return Ok(vacant.insert(EndpointView {
+                        id: EndpointId::Mailboxes(MailboxesId::from_uuid(record.raw.uuid)),
+                        receiver: Receiver::Mailboxes(Mailboxes { domain, terms }),
+                        gone: None,
+                        standing: Standing::default(),
+                    }));
+                }
                 if record.kind == Kind::Webhook as i64 {
                     return Ok(vacant.insert(EndpointView {
                         id: EndpointId::Webhook(WebhookId::from_uuid(record.raw.uuid)),
@@ -171,7 +184,7 @@ impl<'a> Reader<'a> {
         }
         let cutoff = now - feed.retention_ms;
         let expired =
-            view.received_at <= cutoff && (view.kind != EVENT || event_expired(self.conn, key, cutoff)?);
+            view.received_at <= cutoff && (view.kind == REQUEST || event_expired(self.conn, key, cutoff)?);
         Ok(Some(view).filter(|_| !expired))
     }
 

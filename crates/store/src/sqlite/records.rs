@@ -60,9 +60,17 @@ impl Engine {
             Kind::Webhook => {
                 workspace.is_some_and(|it| it.webhooks.len() >= limits::WEBHOOKS_PER_WORKSPACE_MAX)
             }
-            Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => {
-                false
-            }
+            Kind::Workspace
+            | Kind::Source
+            | Kind::ApiKey
+            | Kind::BulkRetry
+            | Kind::Replay
+            | Kind::Notice
+            | Kind::Mailboxes
+            | Kind::Domain
+            | Kind::Template
+            | Kind::TemplateVersion
+            | Kind::Suppression => false,
         }
     }
 
@@ -160,7 +168,17 @@ impl Engine {
                 self.drop_endpoint(record.row, CancelReason::EndpointDeleted);
                 self.end_jobs(record.row, now)?;
             }
-            Kind::Workspace | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => {
+            // Mail may go on to them.
+            Kind::Mailboxes => return Ok(false),
+            Kind::Workspace
+            | Kind::ApiKey
+            | Kind::BulkRetry
+            | Kind::Replay
+            | Kind::Notice
+            | Kind::Domain
+            | Kind::Template
+            | Kind::TemplateVersion
+            | Kind::Suppression => {
                 self.bury(record.row, now)?;
             }
         }
@@ -230,7 +248,19 @@ impl Engine {
                 self.config.take_workspace(record, balance);
                 Ok(())
             }
-            Kind::Workspace | Kind::ApiKey | Kind::BulkRetry | Kind::Replay | Kind::Notice => Ok(()),
+            Kind::Workspace
+            | Kind::ApiKey
+            | Kind::BulkRetry
+            | Kind::Replay
+            | Kind::Notice
+            | Kind::Domain
+            | Kind::Template
+            | Kind::TemplateVersion
+            | Kind::Suppression => Ok(()),
+            Kind::Mailboxes => {
+                self.note_url(record, &self.config.mailboxes(record)?)?;
+                Ok(self.config.take_mailboxes(record, &Config::default())?)
+            }
             Kind::Source => Ok(self.config.take_source(record)?),
             Kind::Destination => {
                 let destination: Destination = parse(&record.raw.body)?;
@@ -305,12 +335,7 @@ fn find_parent(
     uuid: u128,
     workspace: Option<i64>,
 ) -> Result<Option<i64>, Fault> {
-    let parent_kind = match kind {
-        Kind::Destination => Kind::Source,
-        Kind::BulkRetry => Kind::Destination,
-        Kind::Replay | Kind::Notice => Kind::Webhook,
-        Kind::Workspace | Kind::Source | Kind::ApiKey | Kind::Webhook => return Ok(None),
-    };
+    let Some(parent_kind) = kind.parent() else { return Ok(None) };
     let parent = find_record(conn, parent_kind, uuid)?;
     Ok(parent.filter(|it| it.deleted_at.is_none() && Some(it.workspace) == workspace).map(|it| it.row))
 }

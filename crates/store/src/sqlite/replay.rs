@@ -63,7 +63,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Retried, Fault> {
         let Some(row) = self.visible_delivery(workspace, id, now)? else { return Ok(Retried::NotFound) };
-        if self.endpoint(row.endpoint)?.endpoint.feed == Feed::Events {
+        if matches!(self.endpoint(row.endpoint)?.endpoint.feed, Feed::Events | Feed::Mail) {
             return Ok(Retried::OfAnEvent);
         }
         if let Err(conflict) = delivery::retryable(row.life.state)
@@ -90,14 +90,22 @@ impl Engine {
         let message = Key::from_value(row.message);
         let key = self.take_keys(now, 1)?;
         let endpoint = row.endpoint;
-        self.insert_delivery(&NewDelivery { key, message, endpoint, now, birth, retry_of: Some(row.key) })?;
+        self.insert_delivery(&NewDelivery {
+            key,
+            message,
+            endpoint,
+            now,
+            due_at: now,
+            birth,
+            retry_of: Some(row.key),
+        })?;
         let id = DeliveryId::new(key, tail);
         if leased && let Some(stored) = load_message(&self.conn, row.message)? {
             let content = Arc::new(self.agenda.content_bytes.hold(stored.content));
             let received_at = Timestamp::from_millis(stored.received_at);
             let lease = Lease { delivery: id, attempt: 1 };
             let times = Times { received_at, claimed_at: now };
-            self.hand_over(endpoint, lease, stored.id, &content, times);
+            self.hand_over(endpoint, lease, stored.id, &content, None, times);
         } else {
             self.tell(endpoint, || Changed::Delivery(id));
         }
@@ -165,8 +173,15 @@ impl Engine {
             if row.life.attempts_made > 0 {
                 self.conn.prepare_cached("DELETE FROM attempt WHERE delivery = ?1")?.execute([delivery])?;
             }
+            if feed < 0 {
+                self.conn.prepare_cached("DELETE FROM recipient WHERE delivery = ?1")?.execute([delivery])?;
+            }
             self.conn.prepare_cached("DELETE FROM delivery WHERE key = ?1")?.execute([delivery])?;
             self.history.forget(&self.conn, row.endpoint, delivery)?;
+        }
+        if feed < 0 {
+            self.conn.prepare_cached("DELETE FROM email WHERE message = ?1")?.execute([key])?;
+            self.conn.prepare_cached("DELETE FROM email_event WHERE email = ?1")?.execute([key])?;
         }
         self.conn.prepare_cached("DELETE FROM message WHERE key = ?1")?.execute([key])?;
         self.history.forget(&self.conn, feed, key)
@@ -202,7 +217,7 @@ impl Engine {
             endpoint.workspace == workspace && message_tail(&self.conn, row.message)? == Some(id.tail());
         let expired = match endpoint.feed {
             Feed::Source(_) => self.is_expired(&row, now)?,
-            Feed::Events => event_expired(&self.conn, row.message, self.events_cutoff(now))?,
+            Feed::Events | Feed::Mail => event_expired(&self.conn, row.message, self.events_cutoff(now))?,
         };
         Ok(Some(row).filter(|_| ours && !expired))
     }

@@ -9,8 +9,9 @@ use restante_core::{Attempt, FailureKind, Outcome, State, Timestamp};
 use rusqlite::{OptionalExtension, params};
 
 use super::Fault;
-use super::codec::{self, DeliveryRow, failure_code};
+use super::codec::{DeliveryRow, failure_code, result_code, status_of};
 use super::engine::Engine;
+use crate::email::lost_behind_data;
 use crate::endpoint::Feed;
 use crate::{Changed, Finished, Settled};
 
@@ -29,11 +30,15 @@ impl Engine {
             // Its request is gone for whoever asks: a late result changes nothing. But the lease must end.
             attempt.outcome = Outcome::Lost;
         }
+        let is_mail = self.endpoint(row.endpoint)?.endpoint.feed == Feed::Mail;
+        if is_mail && attempt.outcome == Outcome::Lost && self.had_sent_data(&row)? {
+            attempt.outcome = lost_behind_data(&self.policy);
+        }
         let entry = self.endpoint(row.endpoint)?;
         let settings = Arc::clone(&entry.settings);
         let gone = if expired { Some(CancelReason::Expired) } else { entry.gone };
         let watch = match &settings.receiver {
-            Receiver::Destination(_) => None,
+            Receiver::Destination(_) | Receiver::Mailboxes(_) => None,
             Receiver::Webhook(webhook) => Some(Watch {
                 health: entry.standing.health,
                 limits: &self.policy.health,
@@ -56,6 +61,9 @@ impl Engine {
         if let Some(turn) = &settlement.health {
             self.turn_health(row.endpoint, turn, attempt.ended_at)?;
         }
+        if is_mail {
+            self.tell_attempt(&row, &attempt, &settlement.delivery)?;
+        }
         self.note_result(&row, &attempt.outcome, &settlement.delivery, attempt.ended_at)?;
         if expired {
             return Ok(Settled::LeaseLost);
@@ -75,14 +83,10 @@ impl Engine {
         uses_budget: bool,
     ) -> Result<(), Fault> {
         let webhook = match self.endpoint(row.endpoint)?.settings.receiver {
-            Receiver::Destination(_) => None,
+            Receiver::Destination(_) | Receiver::Mailboxes(_) => None,
             Receiver::Webhook(_) => Some(row.endpoint),
         };
-        let (result, failure) = match &attempt.outcome {
-            Outcome::Delivered { .. } => (codec::DELIVERED, None),
-            Outcome::Failed(failure) => (codec::FAILED, Some(failure)),
-            Outcome::Lost => (codec::LOST, None),
-        };
+        let failure = attempt.outcome.failure();
         let duration_ms = attempt.ended_at.since(attempt.started_at).as_millis();
         self.conn
             .prepare_cached(
@@ -95,7 +99,7 @@ impl Engine {
                 endpoint_version,
                 attempt.started_at.millis(),
                 i64::try_from(duration_ms).unwrap_or(i64::MAX),
-                result,
+                result_code(&attempt.outcome),
                 status_of(&attempt.outcome),
                 failure.map(|failure| failure_code(failure.kind)),
                 failure.filter(|failure| failure.kind != FailureKind::Status).map(|failure| &failure.message),
@@ -153,13 +157,5 @@ impl Engine {
             .query_row([row.message], |row| row.get(0))
             .optional()?;
         Ok(received_at.is_none_or(|at| at + retention_ms <= now.millis()))
-    }
-}
-
-fn status_of(outcome: &Outcome) -> Option<u16> {
-    match outcome {
-        Outcome::Delivered { status } => *status,
-        Outcome::Failed(failure) => failure.status,
-        Outcome::Lost => None,
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use restante_core::Timestamp;
 use restante_core::endpoint::Sealed;
 use restante_core::health::Health;
 use restante_core::id::{
-    DeliveryId, DestinationId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
 };
 use rusqlite::OptionalExtension;
 use tokio::sync::{Notify, broadcast};
@@ -16,11 +17,12 @@ use super::engine::Engine;
 use super::read::{self, Reader};
 use super::writer::Task;
 use super::{Sqlite, bulk, health, lock, resend};
-use crate::record::{Draft, Kind, Raw};
+use crate::email::{EmailChange, EmailChanged, Sending, Sent};
+use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated, Vitals,
-    Window, row,
+    KeyClaim, Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated,
+    Vitals, Window, row,
 };
 
 /// Leases settled as lost in one transaction when taking over.
@@ -34,6 +36,88 @@ impl Store for Sqlite {
 
     async fn publish(&self, publishing: Publishing) -> Result<Published, Error> {
         self.write(Task::Grouped, move |engine| engine.publish(publishing)).await
+    }
+
+    async fn send(&self, sending: Sending) -> Result<Sent, Error> {
+        self.write(Task::Alone, move |engine| engine.send(sending)).await
+    }
+
+    async fn known_send(
+        &self,
+        workspace: WorkspaceId,
+        mode: Mode,
+        claim: KeyClaim,
+    ) -> Result<Option<Sent>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| {
+            Reader::new(conn, policy, Timestamp::default()).known_send(workspace, mode, &claim)
+        })
+        .await
+    }
+
+    async fn cancel_email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<EmailChanged, Error> {
+        self.write(Task::Alone, move |engine| engine.cancel_email(workspace, email, now)).await
+    }
+
+    async fn change_email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        change: EmailChange,
+        now: Timestamp,
+    ) -> Result<EmailChanged, Error> {
+        self.write(Task::Alone, move |engine| engine.change_email(workspace, email, change, now)).await
+    }
+
+    async fn data_sent(&self, lease: Lease) -> Result<bool, Error> {
+        self.write(Task::Grouped, move |engine| engine.data_sent(lease)).await
+    }
+
+    async fn email(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<row::Email>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).email(workspace, email)).await
+    }
+
+    async fn email_mime(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Bytes>, Error> {
+        let policy = self.policy;
+        let mime = self.read(move |conn| Reader::new(conn, policy, now).email_mime(workspace, email)).await?;
+        Ok(mime.map(Bytes::from))
+    }
+
+    async fn emails(
+        &self,
+        workspace: WorkspaceId,
+        filter: row::EmailFilter,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Paged<row::Email>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).emails(workspace, &filter, page)).await
+    }
+
+    async fn email_events(
+        &self,
+        workspace: WorkspaceId,
+        email: EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Vec<row::Event>>, Error> {
+        let policy = self.policy;
+        self.read(move |conn| Reader::new(conn, policy, now).email_events(workspace, email)).await
     }
 
     async fn claim(&self, now: Timestamp, most: usize) -> Result<Claimed, Error> {
@@ -244,11 +328,11 @@ impl Store for Sqlite {
         workspace: WorkspaceId,
         request: RequestId,
         now: Timestamp,
-    ) -> Result<Option<bytes::Bytes>, Error> {
+    ) -> Result<Option<Bytes>, Error> {
         let policy = self.policy;
         let body =
             self.read(move |conn| Reader::new(conn, policy, now).request_body(workspace, request)).await?;
-        Ok(body.map(bytes::Bytes::from))
+        Ok(body.map(Bytes::from))
     }
 
     async fn event(

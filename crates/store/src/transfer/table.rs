@@ -82,7 +82,7 @@ pub(super) const TABLES: &[Table] = &[
         ],
         select: "SELECT record.workspace, message.key, tail, feed, fanout, received_at, replay_of, method, path, query, \
              remote, headers, message.body, message.kind, type \
-             FROM message LEFT JOIN record ON record.row = message.feed ORDER BY message.key",
+             FROM message LEFT JOIN record ON record.row = abs(message.feed) ORDER BY message.key",
         counted: "message",
     },
     Table {
@@ -110,10 +110,11 @@ pub(super) const TABLES: &[Table] = &[
             ("node", INT),
             ("back_to", SMALL),
             ("job", BIG),
+            ("data_sent", INT),
         ],
         select: "SELECT record.workspace, delivery.key, message, endpoint, state, claimed AND state = 1, ending, made, \
              used, lost, due_at, started_at, endpoint_version, ended_at, status, wait_ms, wait_cause, \
-             delivery.created_at, retry_of, CASE WHEN state = 1 THEN :node END, back_to, job \
+             delivery.created_at, retry_of, CASE WHEN state = 1 THEN :node END, back_to, job, data_sent \
              FROM delivery LEFT JOIN record ON record.row = delivery.endpoint ORDER BY delivery.key",
         counted: "delivery",
     },
@@ -164,6 +165,42 @@ pub(super) const TABLES: &[Table] = &[
              FROM attempt LEFT JOIN delivery ON delivery.key = attempt.delivery \
              LEFT JOIN record ON record.row = delivery.endpoint ORDER BY attempt.delivery, number",
         counted: "attempt",
+    },
+    Table {
+        name: "email",
+        columns: &[
+            ("workspace", BIG),
+            ("message", BIG),
+            ("test", BOOL),
+            ("sender", TEXT),
+            ("scheduled_at", BIG),
+            ("cancelled_at", BIG),
+            ("key", TEXT),
+        ],
+        select: "SELECT workspace, message, test, sender, scheduled_at, cancelled_at, key FROM email",
+        counted: "email",
+    },
+    Table {
+        name: "recipient",
+        columns: &[
+            ("workspace", BIG),
+            ("delivery", BIG),
+            ("role", SMALL),
+            ("email", TEXT),
+            ("name", TEXT),
+            ("suppressed", BOOL),
+        ],
+        select: "SELECT record.workspace, recipient.delivery, role, email, recipient.name, suppressed \
+             FROM recipient LEFT JOIN delivery ON delivery.key = recipient.delivery \
+             LEFT JOIN record ON record.row = delivery.endpoint ORDER BY recipient.delivery",
+        counted: "recipient",
+    },
+    Table {
+        name: "email_event",
+        columns: &[("workspace", BIG), ("email", BIG), ("event", BIG)],
+        select: "SELECT email.workspace, email_event.email, event \
+             FROM email_event LEFT JOIN email ON email.message = email_event.email",
+        counted: "email_event",
     },
     Table {
         name: "credit",

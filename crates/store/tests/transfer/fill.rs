@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use restante_core::email::Role;
 use restante_core::endpoint::Sealed;
 use restante_core::id::{DeliveryId, DestinationId, ReplayId, WebhookId, WorkspaceId};
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
@@ -59,6 +60,7 @@ pub(crate) async fn fill(world: &mut World) -> Filled {
     let check = world.store.secret_check(Some(Sealed("word".into()))).await.unwrap();
     assert_eq!(check, Some(Sealed("word".into())));
     api_key(world).await;
+    emails(world).await;
 
     // From here on attempts stay under way, and no claim comes between.
     world.pass(HOUR_MS);
@@ -74,6 +76,10 @@ pub(crate) async fn fill(world: &mut World) -> Filled {
     let (now, tail) = (world.now, world.tail());
     let (recovery, _) = started(world.store.recover(first, recovered, None, now, tail).await.unwrap());
     let (paused, sending) = paused_and_unmarked(world).await;
+    in_flight.push(sending);
+    world.mail_to(&[(Role::To, "may@have.example")]).await;
+    let sending = world.parcel();
+    assert!(world.store.data_sent(sending.lease).await.unwrap());
     in_flight.push(sending);
     let back = paused_and_back(world).await;
     Filled {
@@ -237,6 +243,22 @@ async fn paused_and_back(world: &mut World) -> WebhookId {
     webhook
 }
 
+/// Emails that were sent, that wait, and whose mailboxes get nothing.
+async fn emails(world: &mut World) {
+    world.suppress("nobody@one.example").await;
+    let mut sending = world.sending(&[(Role::To, "a@one.example"), (Role::Bcc, "Nobody@one.example")]);
+    sending.claim = Some(claim("this"));
+    world.send_this(sending).await;
+    let parcel = world.parcel();
+    world.settle(&parcel, ok()).await;
+    world.mail_to(&[(Role::Cc, "b@two.example")]).await;
+    let parcel = world.parcel();
+    world.settle(&parcel, failed()).await;
+    world.mail_at(world.now + Duration::from_millis(20 * HOUR_MS)).await;
+    let cancelled = world.mail_at(world.now + Duration::from_millis(20 * HOUR_MS)).await;
+    world.store.cancel_email(world.workspace, cancelled, world.now).await.unwrap();
+}
+
 async fn api_key(world: &mut World) {
     let key = ApiKey {
         name: "deploy".into(),
@@ -259,6 +281,13 @@ fn keyed(world: &mut World, what: &str) -> Publishing {
     Publishing { claim: Some(KeyClaim { key, fingerprint }), ..world.publishing(&["four.k"]) }
 }
 
+/// The key of a call that sends emails, likewise.
+fn claim(what: &str) -> KeyClaim {
+    let key = IdempotencyKey::parse(b"order-1042-mail").unwrap();
+    let fingerprint = Fingerprint::builder("emails.send").field("what", Some(what)).finish();
+    KeyClaim { key, fingerprint }
+}
+
 /// Takes a filled store on to the end of all that it holds, and tells what became of it.
 pub(crate) async fn go_on(world: &mut World, filled: &Filled) -> Vec<String> {
     let mut told = Vec::new();
@@ -266,6 +295,8 @@ pub(crate) async fn go_on(world: &mut World, filled: &Filled) -> Vec<String> {
     for what in ["this", "that"] {
         let publishing = keyed(world, what);
         told.push(format!("{what}: {:?}", world.store.publish(publishing).await.unwrap()));
+        let known = world.store.known_send(world.workspace, Mode::Live, claim(what)).await.unwrap();
+        told.push(format!("{what}: {known:?}"));
     }
     told.push(format!("lost: {}", world.store.take_over(world.now).await.unwrap()));
     told.extend(states(world, &old).await);

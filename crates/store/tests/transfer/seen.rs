@@ -3,15 +3,15 @@
 use std::fmt::Debug;
 
 use restante_core::event::EventType;
-use restante_core::id::Key;
+use restante_core::id::{Key, WorkspaceId};
 use restante_store::conformance::World;
 use restante_store::record::Kind;
-use restante_store::row::{DeliveryFilter, EventFilter, LogFilter, LogStatus, RequestFilter};
+use restante_store::row::{DeliveryFilter, EmailFilter, EventFilter, LogFilter, LogStatus, RequestFilter};
 use restante_store::{BulkRetry, Page, Paged, Start};
 
 use crate::fill::Filled;
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 10] = [
     Kind::Workspace,
     Kind::Source,
     Kind::Destination,
@@ -20,6 +20,8 @@ const KINDS: [Kind; 8] = [
     Kind::Webhook,
     Kind::Replay,
     Kind::Notice,
+    Kind::Mailboxes,
+    Kind::Suppression,
 ];
 const STATES: [&str; 6] = ["pending", "sending", "delivered", "failed", "cancelled", "skipped"];
 /// Small, so that lists have several.
@@ -67,6 +69,7 @@ pub(crate) async fn all(world: &World, filled: &Filled) -> Vec<String> {
         })
         .await;
         deliveries(&mut told, world, filled, workspace).await;
+        emails(&mut told, world, workspace).await;
     }
     logs(&mut told, world, filled).await;
     told.push(format!("{:?}", world.store.healths(filled.webhooks.clone()).await.unwrap()));
@@ -74,12 +77,20 @@ pub(crate) async fn all(world: &World, filled: &Filled) -> Vec<String> {
     told
 }
 
-async fn deliveries(
-    told: &mut Vec<String>,
-    world: &World,
-    filled: &Filled,
-    workspace: restante_core::id::WorkspaceId,
-) {
+async fn emails(told: &mut Vec<String>, world: &World, workspace: WorkspaceId) {
+    let (store, now) = (&world.store, world.now);
+    let emails = list(told, "email", async |page| {
+        store.emails(workspace, EmailFilter::default(), page, now).await.unwrap()
+    })
+    .await;
+    for email in emails {
+        told.push(format!("{:?}", store.email(workspace, email.id, now).await.unwrap().unwrap()));
+        told.push(format!("{:?}", store.email_mime(workspace, email.id, now).await.unwrap().unwrap()));
+        told.push(format!("{:?}", store.email_events(workspace, email.id, now).await.unwrap().unwrap()));
+    }
+}
+
+async fn deliveries(told: &mut Vec<String>, world: &World, filled: &Filled, workspace: WorkspaceId) {
     let plain = DeliveryFilter::default;
     let mut filters = vec![plain()];
     filters.extend(STATES.map(|state| DeliveryFilter { state: Some(state.into()), ..plain() }));

@@ -3,8 +3,18 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::api::openapi;
 
-const CLASSES: [&str; 8] =
-    ["read", "keyed", "set", "creates", "deletes", "rotates", "repeats_effect", "once"];
+const CLASSES: [&str; 10] = [
+    "read",
+    "keyed",
+    "set",
+    "no_op_when_done",
+    "evaluate",
+    "creates",
+    "deletes",
+    "rotates",
+    "repeats_effect",
+    "once",
+];
 
 /// Path, method and description of every operation.
 fn operations() -> Vec<(String, String, Value)> {
@@ -29,6 +39,10 @@ fn filled(path: &str) -> String {
         "keys" => "key",
         "events" => "whe",
         "webhooks" => "whk",
+        "emails" => "em",
+        "templates" => "tpl",
+        "domains" => "dom",
+        "suppressions" => "sup",
         _ => "ws",
     });
     path.replace("{id}", &id(prefix.unwrap_or_default()))
@@ -66,6 +80,25 @@ fn classes_follow_the_clients_table() {
     let table = [
         ("events.publish", "keyed"),
         ("events.publish_batch", "keyed"),
+        ("emails.send", "keyed"),
+        ("emails.send_batch", "keyed"),
+        ("emails.cancel", "set"),
+        ("emails.update", "set"),
+        ("templates.send", "keyed"),
+        ("templates.create", "creates"),
+        ("templates.update", "once"),
+        ("templates.delete", "deletes"),
+        ("templates.duplicate", "once"),
+        ("templates.set_content", "once"),
+        ("templates.publish", "no_op_when_done"),
+        ("templates.preview", "evaluate"),
+        ("templates.render", "evaluate"),
+        ("domains.create", "once"),
+        ("domains.update", "set"),
+        ("domains.delete", "once"),
+        ("domains.verify", "evaluate"),
+        ("suppressions.add", "no_op_when_done"),
+        ("suppressions.delete", "once"),
         ("webhooks.create", "creates"),
         ("webhooks.update", "set"),
         ("webhooks.delete", "deletes"),

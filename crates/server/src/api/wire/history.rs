@@ -2,7 +2,9 @@
 
 use restante_core::delivery::{error_kind, wait_because, waiting_for};
 use restante_core::endpoint::{DestinationKind, EndpointId, Receiver};
-use restante_core::id::{AttemptId, DeliveryId, DestinationId, EventId, RequestId, SourceId, WebhookId};
+use restante_core::id::{
+    AttemptId, DeliveryId, DestinationId, EmailId, EventId, RequestId, SourceId, WebhookId,
+};
 use restante_core::message::MessageId;
 use restante_core::{State, Timestamp};
 use restante_store::row;
@@ -119,6 +121,10 @@ pub(crate) struct Delivery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, required = false)]
     event_id: Option<EventId>,
+    /// Of a delivery to a mailbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false)]
+    email_id: Option<EmailId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, required = false)]
     destination_id: Option<DestinationId>,
@@ -157,19 +163,22 @@ impl Delivery {
     /// As lists show it.
     pub(crate) fn brief(delivery: row::Delivery, now: Timestamp) -> Self {
         let life = &delivery.life;
-        let (request_id, event_id) = match delivery.message {
-            MessageId::Request(id) => (Some(id), None),
-            MessageId::Event(id) => (None, Some(id)),
+        let (request_id, event_id, email_id) = match delivery.message {
+            MessageId::Request(id) => (Some(id), None, None),
+            MessageId::Event(id) => (None, Some(id), None),
+            MessageId::Email(id) => (None, None, Some(id)),
         };
         let (destination_id, webhook_id) = match delivery.endpoint {
             EndpointId::Destination(id) => (Some(id), None),
             EndpointId::Webhook(id) => (None, Some(id)),
+            EndpointId::Mailboxes(_) => (None, None),
         };
         Self {
             object: "delivery",
             id: delivery.id,
             request_id,
             event_id,
+            email_id,
             destination_id,
             webhook_id,
             state: life.state.name(),
@@ -249,5 +258,6 @@ fn channel(receiver: &Receiver) -> &'static str {
             DestinationKind::Cli => "cli",
         },
         Receiver::Webhook(_) => "http",
+        Receiver::Mailboxes(_) => "smtp",
     }
 }

@@ -125,7 +125,7 @@ impl WebhookTest {
     pub(crate) fn new(probed: Probed, payload: String) -> Self {
         let (status, code, error) = match probed.outcome {
             Outcome::Delivered { status } => ("delivered", status, None),
-            Outcome::Failed(failure) => {
+            Outcome::Failed(failure) | Outcome::Refused(failure) | Outcome::Uncertain(failure) => {
                 ("failed", failure.status, failure.status.is_none().then_some(failure.message))
             }
             Outcome::Lost => ("failed", None, Some("the test was cut off".to_owned())),

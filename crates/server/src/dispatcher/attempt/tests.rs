@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use data_encoding::BASE64;
-use restante_core::endpoint::{Destination, DestinationKind, IdempotencyHeader, Sealed, SigningSecret};
+use restante_core::endpoint::{
+    Destination, DestinationKind, IdempotencyHeader, Sealed, SigningSecret, Webhook,
+};
 use restante_core::event::{EventType, Filter};
 use restante_core::id::{EventId, Key, RequestId, Tail};
 use restante_core::message::Headers;

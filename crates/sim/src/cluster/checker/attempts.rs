@@ -81,6 +81,7 @@ fn result(witness: &Witness<'_>, dial: &Dial) -> Result<(), (u8, String)> {
     let fits = match (outcome, &dial.reply) {
         (Outcome::Lost, _) => return Ok(()),
         (Outcome::Delivered { .. }, Reply::Status { status, .. }) => (200..300).contains(status),
+        (Outcome::Refused(_) | Outcome::Uncertain(_), _) => false,
         (Outcome::Failed(failure), Reply::Status { status, .. }) => failure.status == Some(*status),
         (Outcome::Failed(failure), Reply::Broken(kind)) => failure.kind == *kind,
         (Outcome::Delivered { .. }, Reply::Broken(_)) => false,

@@ -34,7 +34,9 @@ pub(super) fn replay_acknowledged(
         }
         match outcome {
             Outcome::Delivered { .. } => delivered.insert(lease.delivery),
-            Outcome::Failed(_) | Outcome::Lost => failed.insert(lease.delivery),
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) | Outcome::Lost => {
+                failed.insert(lease.delivery)
+            }
         };
     }
     for delivery in failed.intersection(&delivered) {

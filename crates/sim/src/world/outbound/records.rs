@@ -14,7 +14,7 @@ impl World {
     pub(super) fn owned(&self, endpoint: usize) -> Option<Owned<WebhookId>> {
         match self.cast.endpoints[endpoint].id {
             Some(EndpointId::Webhook(id)) => Some(Owned { workspace: self.cast.workspace_of(endpoint), id }),
-            Some(EndpointId::Destination(_)) | None => None,
+            Some(EndpointId::Destination(_) | EndpointId::Mailboxes(_)) | None => None,
         }
     }
 

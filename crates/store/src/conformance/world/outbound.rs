@@ -34,7 +34,7 @@ impl Parcel {
     pub(crate) fn request(&self) -> RequestId {
         match self.message {
             MessageId::Request(id) => id,
-            MessageId::Event(id) => panic!("{id} is an event"),
+            MessageId::Event(_) | MessageId::Email(_) => panic!("{} is no request", self.message),
         }
     }
 
@@ -42,7 +42,7 @@ impl Parcel {
     pub(crate) fn event(&self) -> EventId {
         match self.message {
             MessageId::Event(id) => id,
-            MessageId::Request(id) => panic!("{id} is a request"),
+            MessageId::Request(_) | MessageId::Email(_) => panic!("{} is no event", self.message),
         }
     }
 }

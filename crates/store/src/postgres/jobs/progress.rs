@@ -29,7 +29,9 @@ impl Tallies {
         let count = if is_replay { &mut tally.replayed } else { &mut tally.planned };
         match &attempt.outcome {
             Outcome::Delivered { .. } => count.delivered += 1,
-            Outcome::Failed(_) | Outcome::Lost => count.failed += 1,
+            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Uncertain(_) | Outcome::Lost => {
+                count.failed += 1
+            }
         }
         tally.replays += i32::from(is_replay);
     }

@@ -163,6 +163,6 @@ fn status_message(failure: Option<FailureKind>, status: Option<u16>) -> Option<S
     failure?;
     match Outcome::of_status(status?, None) {
         Outcome::Failed(failure) => Some(failure.message),
-        Outcome::Delivered { .. } | Outcome::Lost => None,
+        Outcome::Delivered { .. } | Outcome::Lost | Outcome::Refused(_) | Outcome::Uncertain(_) => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Lists of requests, events and deliveries.
 
-mod walk;
+pub(super) mod walk;
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,9 +11,9 @@ use restante_core::message::MessageId;
 use super::views::MessageView;
 use super::{Reader, delivery_keys};
 use crate::postgres::Fault;
-use crate::postgres::codec::{self, EVENT, REQUEST, Stored, read_delivery};
+use crate::postgres::codec::{self, EVENT, REQUEST, Stored, mail_feed, read_delivery};
 use crate::postgres::config::{find_record, over, workspace_row};
-use crate::postgres::scan::{Table, by_keys, deliveries_by_keys};
+use crate::postgres::scan::{self, Range, Table, by_keys, deliveries_by_keys};
 use crate::record::Kind;
 use crate::row::{self, DeliveryFilter, EventFilter, RequestFilter};
 use crate::{Page, Paged};
@@ -102,11 +102,11 @@ impl Reader<'_> {
         Ok(ours.map_or(Among::Keys(Vec::new()), |it| Among::Scopes(vec![it.row])))
     }
 
-    /// The sources of a workspace, the deleted included, if they are few and there are events: requests may be few
-    /// among many of them.
+    /// The sources of a workspace, the deleted included, if they are few and there are events or emails: requests may be
+    /// few among many of them.
     async fn sources(&self, owner: i64) -> Result<Among, Fault> {
-        let mixed = "SELECT key FROM message WHERE workspace = $1 AND feed = $1 ORDER BY key DESC LIMIT 1";
-        if self.sql.first(mixed, &[&owner]).await?.is_none() {
+        let (others, all) = ([owner, mail_feed(owner)], Range::of_times(None, None, 0));
+        if scan::keys(self.sql, Table::Message, owner, Some(&others), all, 1).await?.is_empty() {
             return Ok(Among::All);
         }
         let statement = "SELECT row FROM record WHERE kind = 2 AND workspace = $1 LIMIT $2";
@@ -268,7 +268,7 @@ impl Keyed for row::Delivery {
     }
 }
 
-fn empty<T>(page: Page) -> Paged<T> {
+pub(super) fn empty<T>(page: Page) -> Paged<T> {
     // As if nothing had been found: nobody asks for the keys of nothing.
     let cut = Paged::cut(Vec::new(), page, |_: &T| Key::from_value(0));
     Paged { total: page.total.then_some(0), ..cut }

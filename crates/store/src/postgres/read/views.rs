@@ -4,20 +4,23 @@ use std::collections::HashMap;
 
 use restante_core::Timestamp;
 use restante_core::delivery::CancelReason;
-use restante_core::endpoint::{EndpointId, Receiver, Source};
+use restante_core::endpoint::{EndpointId, Mailboxes, Receiver, Source};
 use restante_core::event::EventType;
-use restante_core::id::{DestinationId, EventId, Key, RequestId, SourceId, Tail, WebhookId};
+use restante_core::id::{
+    DestinationId, EmailId, EventId, Key, MailboxesId, RequestId, SourceId, Tail, WebhookId,
+};
 use restante_core::message::MessageId;
 use tokio_postgres::Row;
 
 use super::{Reader, expired_events};
+use crate::Policy;
 use crate::postgres::Fault;
-use crate::postgres::codec::{EVENT, event_type};
+use crate::postgres::codec::{EMAIL, EVENT, REQUEST, event_type};
 use crate::postgres::config::{
     RECORD_COLUMNS, RECORD_TABLES, STANDING_COLUMNS, Standing, gone_reason, parse, read_record, read_standing,
 };
 use crate::postgres::scan::by_keys;
-use crate::record::Kind;
+use crate::record::{Kind, MailboxesRow};
 
 /// What a delivery's endpoint is.
 pub(super) struct EndpointView {
@@ -27,7 +30,7 @@ pub(super) struct EndpointView {
     pub(super) standing: Standing,
 }
 
-/// Where messages come from: a source, or the events of a workspace.
+/// Where messages come from: a source, or the events or emails of a workspace.
 pub(super) struct FeedView {
     /// Of a source.
     pub(super) id: SourceId,
@@ -52,10 +55,10 @@ pub(super) struct MessageView {
 impl MessageView {
     pub(super) fn id(&self) -> MessageId {
         let key = Key::from_value(self.key);
-        if self.kind == EVENT {
-            MessageId::Event(EventId::new(key, self.tail))
-        } else {
-            MessageId::Request(RequestId::new(key, self.tail))
+        match self.kind {
+            EVENT => MessageId::Event(EventId::new(key, self.tail)),
+            EMAIL => MessageId::Email(EmailId::new(key, self.tail)),
+            _ => MessageId::Request(RequestId::new(key, self.tail)),
         }
     }
 
@@ -118,8 +121,8 @@ impl Reader<'_> {
             }
         }
         let old_events: Vec<&MessageView> =
-            views.iter().filter(|view| view.kind == EVENT && old.contains_key(&view.key)).collect();
-        // All events of a workspace are kept equally long.
+            views.iter().filter(|view| view.kind != REQUEST && old.contains_key(&view.key)).collect();
+        // All events and emails of a workspace are kept equally long.
         if let Some(cutoff) = old_events.first().and_then(|view| old.get(&view.key)).copied() {
             let keys: Vec<i64> = old_events.iter().map(|view| view.key).collect();
             let expired = expired_events(self.sql, owner, &keys, cutoff).await?;
@@ -138,7 +141,9 @@ impl Reader<'_> {
     }
 
     /// Reads those of some feeds that are not known yet.
-    async fn learn_feeds(&mut self, mut rows: Vec<i64>) -> Result<(), Fault> {
+    async fn learn_feeds(&mut self, feeds: Vec<i64>) -> Result<(), Fault> {
+        // The feed of a workspace's emails has its row, negated.
+        let mut rows: Vec<i64> = feeds.into_iter().map(i64::abs).collect();
         rows.retain(|row| !self.feeds.contains_key(row));
         rows.sort_unstable();
         rows.dedup();
@@ -164,7 +169,7 @@ impl Reader<'_> {
 
     /// A feed that was learned.
     pub(super) fn feed(&self, row: i64) -> Result<&FeedView, Fault> {
-        self.feeds.get(&row).ok_or_else(|| Fault::Damaged(format!("no record {row}")))
+        self.feeds.get(&row.abs()).ok_or_else(|| Fault::Damaged(format!("no record {row}")))
     }
 
     /// Reads those of some endpoints that are not known yet.
@@ -180,7 +185,7 @@ impl Reader<'_> {
              LEFT JOIN health ON health.endpoint = record.row WHERE record.row = ANY($1)"
         );
         for row in self.sql.query(&statement, &[&rows]).await? {
-            let (key, view) = read_endpoint(&row)?;
+            let (key, view) = read_endpoint(&row, self.policy)?;
             self.endpoints.insert(key, view);
         }
         Ok(())
@@ -193,7 +198,7 @@ impl Reader<'_> {
 }
 
 /// An endpoint's row, and what it is.
-fn read_endpoint(row: &Row) -> Result<(i64, EndpointView), Fault> {
+fn read_endpoint(row: &Row, policy: Policy) -> Result<(i64, EndpointView), Fault> {
     let record = read_record(row)?;
     let parent_deleted_at: Option<i64> = row.try_get(14)?;
     let view = if record.kind == Kind::Webhook as i64 {
@@ -203,6 +208,14 @@ fn read_endpoint(row: &Row) -> Result<(i64, EndpointView), Fault> {
             receiver: Receiver::Webhook(parse(&record.raw.body)?),
             gone: gone_reason(record.deleted_at, None),
             standing: if has_health { read_standing(row, 16)? } else { Standing::default() },
+        }
+    } else if record.kind == Kind::Mailboxes as i64 {
+        let MailboxesRow { domain } = parse(&record.raw.body)?;
+        EndpointView {
+            id: EndpointId::Mailboxes(MailboxesId::from_uuid(record.raw.uuid)),
+            receiver: Receiver::Mailboxes(Mailboxes { domain, terms: policy.mail.clone() }),
+            gone: None,
+            standing: Standing::default(),
         }
     } else {
         EndpointView {

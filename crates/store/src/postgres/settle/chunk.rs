@@ -1,21 +1,25 @@
 //! Results settled in one transaction: their deliveries and webhooks are locked and read at once, the results judged in
 //! memory one after the other, and what they come to is written at once.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use restante_core::endpoint::Receiver;
 use restante_core::health::{Health, Turn};
 use restante_core::id::Tail;
-use restante_core::{Delivery, State as Stage, Timestamp};
+use restante_core::{Delivery, Outcome, State as Stage, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::record::Row;
 use super::{Judged, holds, judge};
+use crate::email::lost_behind_data;
+use crate::endpoint::Feed;
 use crate::postgres::Fault;
-use crate::postgres::codec::{DELIVERY_COLUMNS, Stored, read_delivery};
+use crate::postgres::codec::{DELIVERY_COLUMNS, DELIVERY_WIDTH, Stored, read_delivery};
 use crate::postgres::columns::Healths;
 use crate::postgres::config::{STANDING_COLUMNS, read_standing};
 use crate::postgres::jobs::Tallies;
+use crate::postgres::mail::Mailed;
 use crate::postgres::tx::{EndpointView, Tx};
 use crate::{Changed, Finished, Policy, Settled};
 
@@ -45,6 +49,8 @@ struct Chunk {
     /// Deliveries, as the results so far make them.
     deliveries: FxHashMap<i64, Stored>,
     views: FxHashMap<i64, EndpointView>,
+    /// Deliveries of emails whose running attempt had sent the whole message.
+    behind_data: BTreeSet<i64>,
     /// When requests came that are kept for a time counted from there.
     received_at: FxHashMap<i64, i64>,
     /// How webhooks stand, as the results so far make them.
@@ -54,6 +60,22 @@ struct Chunk {
 }
 
 impl Chunk {
+    /// Results as they count: an email that may have arrived before its attempt was lost is not lost.
+    fn as_they_count<'a>(&self, finished: &'a [(i64, Finished)]) -> Cow<'a, [(i64, Finished)]> {
+        let mut counted = Cow::Borrowed(finished);
+        for (index, (_, one)) in finished.iter().enumerate() {
+            let behind_data = self.behind_data.contains(&one.lease.delivery.key().value());
+            if behind_data && one.attempt.outcome == Outcome::Lost {
+                counted.to_mut()[index].1.attempt.outcome = lost_behind_data(&self.policy);
+            }
+        }
+        counted
+    }
+
+    fn is_mail(&self, endpoint: i64) -> bool {
+        self.views.get(&endpoint).is_some_and(|view| view.endpoint.feed == Feed::Mail)
+    }
+
     /// Decides what a result changes; `None` if its delivery is not what its holder was given. Also returns whether
     /// its request is past its retention.
     fn judge(&mut self, finished: &Finished) -> Option<(Judged, bool)> {
@@ -87,14 +109,18 @@ struct Batch {
     lives: Vec<(Stored, Delivery)>,
     turns: Vec<(i64, Turn, Timestamp)>,
     tallies: Tallies,
+    mailed: Vec<Mailed>,
 }
 
 impl Batch {
-    fn push(&mut self, judged: Judged) {
+    fn push(&mut self, judged: Judged, is_mail: bool) {
         let Judged { stored, life, record, health, attempt } = judged;
         self.attempts.extend(record.map(|record| Row::new(&stored, record)));
         self.turns.extend(health.map(|turn| (stored.row.endpoint, turn, attempt.ended_at)));
         self.tallies.push(&stored, &attempt, &life);
+        if is_mail {
+            self.mailed.push(Mailed { stored: stored.clone(), attempt, life: life.clone() });
+        }
         self.lives.push((stored, life));
     }
 }
@@ -115,6 +141,7 @@ impl Tx {
         let keys: BTreeMap<i64, i64> =
             finished.iter().map(|(workspace, one)| (one.lease.delivery.key().value(), *workspace)).collect();
         let mut chunk = self.lock_chunk(&keys, holder).await?;
+        let finished = &*chunk.as_they_count(finished);
         let mut batch = Batch::default();
         let mut verdicts = Vec::with_capacity(finished.len());
         for (_, one) in finished {
@@ -127,6 +154,7 @@ impl Tx {
                 continue;
             };
             let endpoint = judged.stored.row.endpoint;
+            let is_mail = chunk.is_mail(endpoint);
             if judged.stored.node == Some(self.me) {
                 self.staged.ended.push(key);
             }
@@ -138,12 +166,12 @@ impl Tx {
                 // A pause ends jobs, and the attempts in flight are the last of their deliveries: what is before it
                 // is written before it, and what comes after it finds what it did.
                 self.write_batch(std::mem::take(&mut batch)).await?;
-                batch.push(judged);
+                batch.push(judged, is_mail);
                 self.write_batch(std::mem::take(&mut batch)).await?;
                 chunk.paused.insert(endpoint);
                 self.read_chunk(&mut chunk, &keys).await?;
             } else {
-                batch.push(judged);
+                batch.push(judged, is_mail);
             }
         }
         self.write_batch(batch).await?;
@@ -157,6 +185,7 @@ impl Tx {
             key_lead_ms: self.node.state().key_lead_ms,
             deliveries: FxHashMap::default(),
             views: FxHashMap::default(),
+            behind_data: BTreeSet::new(),
             received_at: FxHashMap::default(),
             healths: FxHashMap::default(),
             paused: BTreeSet::new(),
@@ -182,7 +211,8 @@ impl Tx {
         let (keys, workspaces): (Vec<i64>, Vec<i64>) = keys.iter().map(|(key, row)| (*key, *row)).unzip();
         // Read behind the lock: what it waited for has changed the rows of `work` too.
         let statement = format!(
-            "SELECT {DELIVERY_COLUMNS} FROM unnest($1::bigint[], $2::bigint[]) AS it (workspace, key) \
+            "SELECT {DELIVERY_COLUMNS}, delivery.data_sent IS NOT DISTINCT FROM delivery.made \
+             FROM unnest($1::bigint[], $2::bigint[]) AS it (workspace, key) \
              JOIN delivery ON delivery.workspace = it.workspace AND delivery.key = it.key AND delivery.key = ANY($2) \
              LEFT JOIN work ON work.workspace = delivery.workspace AND work.key = delivery.key"
         );
@@ -197,6 +227,9 @@ impl Tx {
             let receiver = chunk.views.get(&endpoint).map(|view| &view.settings.receiver);
             if is_held && matches!(receiver, Some(Receiver::Webhook(_))) {
                 webhooks.insert(endpoint);
+            }
+            if chunk.is_mail(endpoint) && row.try_get(DELIVERY_WIDTH)? {
+                chunk.behind_data.insert(stored.row.key);
             }
             chunk.deliveries.insert(stored.row.key, stored);
         }
@@ -245,7 +278,8 @@ impl Tx {
         self.insert_attempts(&batch.attempts).await?;
         self.write_lives(&batch.lives).await?;
         self.turn_healths(batch.turns).await?;
-        self.note_results(&batch.tallies).await
+        self.note_results(&batch.tallies).await?;
+        self.tell_attempts(&batch.mailed).await
     }
 
     /// Takes over what attempts changed of webhooks that are locked, the last of each in the end.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::Finished;
 use crate::endpoint::Feed;
 use crate::postgres::Fault;
-use crate::postgres::codec::{self, Stored, failure_code, int, small};
+use crate::postgres::codec::{Stored, failure_code, int, result_code, small, status_of};
 use crate::postgres::tx::{EndpointView, Tx};
 
 /// A row of `attempt`, but for whose it is.
@@ -45,10 +45,7 @@ impl Record {
         uses_budget: bool,
         view: &EndpointView,
     ) -> Self {
-        let failure = match &attempt.outcome {
-            Outcome::Failed(failure) => Some(failure),
-            Outcome::Delivered { .. } | Outcome::Lost => None,
-        };
+        let failure = attempt.outcome.failure();
         let duration_ms = attempt.ended_at.since(attempt.started_at).as_millis();
         let message = failure.filter(|failure| failure.kind != FailureKind::Status);
         Self {
@@ -56,7 +53,7 @@ impl Record {
             endpoint_version: version,
             started_at: attempt.started_at.millis(),
             duration_ms: i64::try_from(duration_ms).unwrap_or(i64::MAX),
-            result: result_of(&attempt.outcome),
+            result: small(result_code(&attempt.outcome)),
             status: status_of(&attempt.outcome).map(|status| small(i64::from(status))),
             failure: failure.map(|failure| small(failure_code(failure.kind))),
             message: message.map(|failure| failure.message.clone()),
@@ -64,22 +61,6 @@ impl Record {
             webhook: (view.endpoint.feed == Feed::Events).then_some(view.row),
             replay: stored.row.life.back_to.is_some(),
         }
-    }
-}
-
-fn result_of(outcome: &Outcome) -> i16 {
-    small(match outcome {
-        Outcome::Delivered { .. } => codec::DELIVERED,
-        Outcome::Failed(_) => codec::FAILED,
-        Outcome::Lost => codec::LOST,
-    })
-}
-
-pub(super) fn status_of(outcome: &Outcome) -> Option<u16> {
-    match outcome {
-        Outcome::Delivered { status } => *status,
-        Outcome::Failed(failure) => failure.status,
-        Outcome::Lost => None,
     }
 }
 
@@ -157,7 +138,7 @@ impl Tx {
                 return matches!(attempt.outcome, Outcome::Delivered { .. });
             }
             found.get(&(stored.row.key, int(attempt.number)))
-                == Some(&(result_of(&attempt.outcome), attempt.started_at.millis()))
+                == Some(&(small(result_code(&attempt.outcome)), attempt.started_at.millis()))
         };
         Ok(results.iter().map(|result| result.is_some_and(is_recorded)).collect())
     }

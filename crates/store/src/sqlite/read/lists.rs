@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{MessageView, Reader, delivery_row};
 use crate::record::Kind;
 use crate::row::{self, DeliveryFilter, EventFilter, RequestFilter};
-use crate::sqlite::codec::{self, EVENT, REQUEST};
+use crate::sqlite::codec::{self, EVENT, REQUEST, mail_feed};
 use crate::sqlite::config::{find_record, over};
 use crate::sqlite::replay::delivery_keys;
 use crate::sqlite::scan::{self, Range, Table, sql_limit};
@@ -152,11 +152,11 @@ impl Reader<'_> {
             let rows = statement.query_map([record.row], |row| row.get(0))?;
             return Ok(Among::Scopes(rows.collect::<Result<_, _>>()?));
         }
-        few_scopes(self.conn, &[Kind::Destination, Kind::Webhook], workspace)
+        few_scopes(self.conn, &[Kind::Destination, Kind::Webhook, Kind::Mailboxes], workspace)
     }
 
     /// Walks through a table, page by page of keys, until a page of matches is full or enough was looked at.
-    fn walk<T: Keyed>(
+    pub(super) fn walk<T: Keyed>(
         &mut self,
         walk: &Walk,
         page: Page,
@@ -222,7 +222,7 @@ impl Reader<'_> {
 }
 
 /// Where a list looks.
-enum Among {
+pub(super) enum Among {
     /// Everywhere.
     All,
     /// At what belongs to these sources or endpoints.
@@ -232,7 +232,7 @@ enum Among {
 }
 
 /// What a list walks through.
-struct Walk {
+pub(super) struct Walk {
     table: Table,
     among: Among,
     above: i64,
@@ -240,7 +240,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(
+    pub(super) fn new(
         conn: &Connection,
         table: Table,
         among: Among,
@@ -271,7 +271,7 @@ impl Walk {
     }
 }
 
-trait Keyed {
+pub(super) trait Keyed {
     fn key(&self) -> Key;
 }
 
@@ -293,6 +293,12 @@ impl Keyed for row::Delivery {
     }
 }
 
+impl Keyed for row::Email {
+    fn key(&self) -> Key {
+        self.id.key()
+    }
+}
+
 /// All scopes of some kinds in a workspace, the deleted included, if they are few.
 fn few_scopes(conn: &Connection, kinds: &[Kind], workspace: WorkspaceId) -> Result<Among, Fault> {
     let Some(owner) = find_record(conn, Kind::Workspace, workspace.uuid())? else {
@@ -301,9 +307,11 @@ fn few_scopes(conn: &Connection, kinds: &[Kind], workspace: WorkspaceId) -> Resu
     let alone: bool = conn
         .prepare_cached("SELECT count(*) = 1 FROM record WHERE kind = 1")?
         .query_row([], |row| row.get(0))?;
-    // Requests may be few among many events.
+    // Requests may be few among many events and emails.
     let mixed = kinds.contains(&Kind::Source)
-        && conn.prepare_cached("SELECT 1 FROM history WHERE scope = ?1 LIMIT 1")?.exists([owner.row])?;
+        && conn
+            .prepare_cached("SELECT 1 FROM history WHERE scope IN (?1, ?2) LIMIT 1")?
+            .exists([owner.row, mail_feed(owner.row)])?;
     if alone && !mixed {
         return Ok(Among::All);
     }

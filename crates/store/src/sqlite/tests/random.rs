@@ -48,7 +48,7 @@ impl Run {
         let paused_after = Duration::from_secs(3600);
         let health = Limits { degraded_failures: 3, degraded_after: Duration::ZERO, paused_after };
         let event_retention = Duration::from_secs(5 * 24 * 3600);
-        let mut rig = Rig::with(Policy { health, event_retention });
+        let mut rig = Rig::with(Policy { health, event_retention, ..Policy::default() });
         let webhooks = vec![rig.webhook(), rig.webhook()];
         let sources = vec![rig.source("a"), rig.source("b")];
         let mut destinations = Vec::new();

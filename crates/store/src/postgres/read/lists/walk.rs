@@ -19,7 +19,7 @@ const CHUNK_MAX: usize = 1024;
 const CHUNK_GROWTH: usize = 4;
 
 /// What a list is of.
-pub(super) trait List: Sync {
+pub(in crate::postgres::read) trait List: Sync {
     type Match: Keyed + Send;
 
     /// The matches among some keys, in their order.
@@ -31,12 +31,12 @@ pub(super) trait List: Sync {
     ) -> impl Future<Output = Result<Vec<Self::Match>, Fault>> + Send;
 }
 
-pub(super) trait Keyed {
+pub(in crate::postgres::read) trait Keyed {
     fn key(&self) -> Key;
 }
 
 /// Where a list looks.
-pub(super) enum Among {
+pub(in crate::postgres::read) enum Among {
     /// Everywhere in the workspace.
     All,
     /// At what belongs to these sources or endpoints.
@@ -46,7 +46,7 @@ pub(super) enum Among {
 }
 
 /// What a list walks through.
-pub(super) struct Walk {
+pub(in crate::postgres::read) struct Walk {
     table: Table,
     owner: i64,
     among: Among,
@@ -55,7 +55,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) async fn new(
+    pub(in crate::postgres::read) async fn new(
         sql: &Sql,
         table: Table,
         owner: i64,
@@ -88,7 +88,7 @@ impl Walk {
 }
 
 impl Reader<'_> {
-    pub(super) async fn walk<L: List>(
+    pub(in crate::postgres::read) async fn walk<L: List>(
         &mut self,
         walk: &Walk,
         list: &L,

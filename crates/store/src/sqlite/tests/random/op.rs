@@ -60,6 +60,7 @@ impl Ends {
                 Outcome::Failed(Failure {
                     kind: FailureKind::Connect,
                     status: None,
+                    enhanced: None,
                     message,
                     retry_after: None,
                 })
