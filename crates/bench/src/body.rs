@@ -1,8 +1,28 @@
-//! The request body that generator and receiver agree on: JSON that begins with the time it was sent.
+//! What the generator posts. Plain bodies and events hold what it agrees on with the receiver: JSON that begins with the
+//! time it was sent.
 
 use std::io::Write as _;
 
 use bytes::Bytes;
+use clap::ValueEnum;
+
+/// What each request of a run carries.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum Post {
+    /// A body of exactly the wanted size, for sources and for the receiver itself.
+    Plain,
+    /// A call that publishes an event; what webhooks get has about the wanted size.
+    Event,
+    /// A call that sends an email to one mailbox; its text has the wanted size.
+    Email,
+}
+
+/// Type of the events that are published.
+pub(crate) const EVENT_TYPE: &str = "bench.sent";
+/// Domains that emails go to in turn.
+pub(crate) const MAIL_DOMAINS: u64 = 8;
+/// Longest line of an email's text, in bytes.
+const MAIL_LINE_BYTES: usize = 72;
 
 const PREFIX: &[u8] = br#"{"sent_at_us":"#;
 /// What comes before it in an event.
@@ -10,6 +30,17 @@ const DATA: &[u8] = br#""data":{"sent_at_us":"#;
 
 /// The smallest body that has room for two 20-digit numbers, in bytes.
 pub(crate) const BODY_BYTES_MIN: usize = 80;
+
+impl Post {
+    /// The body of request `n` of a run, counted from 0.
+    pub(crate) fn body(self, sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
+        match self {
+            Self::Plain => write(sent_at_us, n, body_bytes),
+            Self::Event => write_event(sent_at_us, n, body_bytes),
+            Self::Email => write_email(n, body_bytes),
+        }
+    }
+}
 
 /// A body of exactly `body_bytes` bytes: `{"sent_at_us":…,"n":…,"pad":"xxx…"}`.
 ///
@@ -24,14 +55,31 @@ pub(crate) fn write(sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
     Bytes::from(body)
 }
 
-/// A call that publishes an event of this type with a body of [`write()`] as its data. Receivers then get about
-/// `body_bytes` bytes.
-pub(crate) fn write_event(event_type: &str, sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
-    let around = format!(r#"{{"type":"{event_type}","timestamp":"{TIMESTAMP}","data":}}"#).len();
+/// A call that publishes an event with a body of [`write()`] as its data. Receivers then get about `body_bytes` bytes.
+fn write_event(sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
+    let around = format!(r#"{{"type":"{EVENT_TYPE}","timestamp":"{TIMESTAMP}","data":}}"#).len();
     let data = write(sent_at_us, n, body_bytes.saturating_sub(around));
-    let mut call = format!(r#"{{"type":"{event_type}","data":"#).into_bytes();
+    let mut call = format!(r#"{{"type":"{EVENT_TYPE}","data":"#).into_bytes();
     call.extend_from_slice(&data);
     call.push(b'}');
+    Bytes::from(call)
+}
+
+/// A call that sends an email to one mailbox of one of the domains. Its text has `body_bytes` bytes once each line break
+/// is CRLF, as on the wire.
+fn write_email(n: u64, body_bytes: usize) -> Bytes {
+    let domain = n % MAIL_DOMAINS;
+    let mut call =
+        format!(r#"{{"from":"a@x.example","to":"b@y{domain}.example","subject":"Benchmark {n}","text":""#)
+            .into_bytes();
+    let mut left = body_bytes;
+    while left > 2 {
+        let line = (left - 2).min(MAIL_LINE_BYTES);
+        call.resize(call.len() + line, b'x');
+        call.extend_from_slice(br"\n");
+        left -= line + 2;
+    }
+    call.extend_from_slice(br#""}"#);
     Bytes::from(call)
 }
 
@@ -69,12 +117,21 @@ mod tests {
 
     #[test]
     fn an_event_keeps_the_time_too() {
-        let call = write_event("bench.sent", 1_700_000_000_123_456, 3, 512);
+        let call = write_event(1_700_000_000_123_456, 3, 512);
         let json: serde_json::Value = serde_json::from_slice(&call).unwrap();
         assert_eq!(json["data"]["n"], 3);
-        let sent = format!(r#"{{"type":"bench.sent","timestamp":"{TIMESTAMP}","data":{}}}"#, json["data"]);
+        let sent = format!(r#"{{"type":"{EVENT_TYPE}","timestamp":"{TIMESTAMP}","data":{}}}"#, json["data"]);
         assert_eq!(sent.len(), 512);
         assert_eq!(sent_at_us(&call), Some(1_700_000_000_123_456));
+    }
+
+    #[test]
+    fn an_email_has_a_text_of_the_wanted_size_and_goes_to_one_domain_after_the_other() {
+        for (n, to) in [(0, "b@y0.example"), (7, "b@y7.example"), (8, "b@y0.example")] {
+            let json: serde_json::Value = serde_json::from_slice(&write_email(n, 512)).unwrap();
+            assert_eq!(json["to"], to);
+            assert_eq!(json["text"].as_str().unwrap().replace('\n', "\r\n").len(), 512);
+        }
     }
 
     #[test]

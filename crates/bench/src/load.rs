@@ -20,7 +20,8 @@ pub(crate) use self::report::{Report, per_second};
 use self::connection::Connection;
 use self::pace::Pace;
 use self::report::Tally;
-use crate::{body, limits};
+use crate::body::{self, Post};
+use crate::limits;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -53,9 +54,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 512)]
     body_bytes: usize,
 
-    /// Publish events of this type instead of sending plain bodies.
-    #[arg(long)]
-    event: Option<String>,
+    /// What to POST.
+    #[arg(long, value_enum, default_value_t = Post::Plain)]
+    post: Post,
 
     /// API key to send along.
     #[arg(long)]
@@ -76,8 +77,7 @@ pub(crate) struct Plan {
     pub(crate) connections: usize,
     pub(crate) threads: usize,
     pub(crate) body_bytes: usize,
-    /// Type of the events to publish; `None`: plain bodies.
-    pub(crate) event: Option<Arc<str>>,
+    pub(crate) post: Post,
     /// The `Authorization` header of each request.
     pub(crate) authorization: Option<HeaderValue>,
     pub(crate) until: Until,
@@ -128,7 +128,7 @@ impl Args {
             connections: self.connections,
             threads: if self.rate.is_some() { 1 } else { self.threads.min(self.connections) },
             body_bytes: self.body_bytes,
-            event: self.event.map(Into::into),
+            post: self.post,
             authorization: self.key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose()?,
             until,
             rate: self.rate,

@@ -36,7 +36,7 @@ enum Command {
     /// Receive: count what arrives, how late, and what arrives twice.
     Sink(sink::Args),
     /// Measure the release binary from intake to receiver and print one JSON document.
-    Pipeline(pipeline::Args),
+    Pipeline(Box<pipeline::Args>),
 }
 
 fn main() -> ExitCode {
@@ -54,7 +54,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Load(args) => print_json(&load::run(&args.plan()?)?),
         Command::Sink(args) => sink::serve(&args),
-        Command::Pipeline(args) => print_json(&pipeline::run(args)?),
+        Command::Pipeline(args) => print_json(&pipeline::run(*args)?),
     }
 }
 

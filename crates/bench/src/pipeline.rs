@@ -8,6 +8,7 @@ mod child;
 mod disk;
 mod flow;
 mod machine;
+mod postfix;
 mod postgres;
 mod rates;
 mod scale;
@@ -26,6 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::bars::Bar;
 use self::child::Sink;
 use self::machine::Machine;
+use self::postfix::Programs;
 use self::postgres::{Cluster, Facts};
 use self::rates::Rates;
 use self::scale::{Part, Scale};
@@ -33,6 +35,7 @@ use self::stage::claims::Claims;
 use self::stage::hanging::Hanging;
 use self::stage::hostile::Hostile;
 use self::stage::latency::LatencyFigures;
+use self::stage::mail::Mail;
 use self::stage::memory::Memory;
 use self::stage::nodes::Nodes;
 use self::stage::start::Start;
@@ -108,6 +111,7 @@ struct Figures {
     start: Option<Start>,
     hanging: Option<Hanging>,
     hostile: Option<Hostile>,
+    mail: Option<Mail>,
     nodes: Option<Nodes>,
     claims: Option<Claims>,
     /// Acknowledged deliveries that never arrived, over all parts; null when no part delivers.
@@ -122,6 +126,8 @@ struct Bench {
     /// `None`: servers have the embedded database.
     cluster: Option<Cluster>,
     sink: Sink,
+    /// `None`: emails are not measured.
+    postfix: Option<Programs>,
     scale: Scale,
     connections: usize,
     body_bytes: usize,
@@ -152,6 +158,9 @@ async fn measure(args: Args) -> Result<Document> {
         bail!("{part:?} can be measured only with --postgres");
     }
     let restante = binary(&args.restante)?;
+    // What is missing shows before the first part and not after an hour.
+    let with_mail = args.only.is_empty() || args.only.contains(&Part::Mail);
+    let postfix = if with_mail { Some(Programs::find()?) } else { None };
     std::fs::create_dir_all(&args.data_root).with_context(|| {
         format!("cannot create {}\nhint: choose another --data-root", args.data_root.display())
     })?;
@@ -169,6 +178,7 @@ async fn measure(args: Args) -> Result<Document> {
         directory: tempfile::Builder::new().prefix("run-").tempdir_in(&data_root)?,
         cluster,
         sink: Sink::start().await?,
+        postfix,
         scale: args.scale.scale(args.quick),
         connections: args.connections,
         body_bytes: args.body_bytes,
@@ -201,6 +211,9 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
     if wanted(Part::Hostile) {
         figures.hostile = Some(stage::hostile::measure(bench).await?);
     }
+    if let Some(programs) = &bench.postfix {
+        figures.mail = Some(stage::mail::measure(bench, programs).await?);
+    }
     if wanted(Part::Nodes) && bench.cluster.is_some() {
         figures.nodes = Some(stage::nodes::measure(bench).await?);
     }
@@ -213,6 +226,7 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
         figures.memory.as_ref().map(|memory| memory.lost),
         figures.start.as_ref().map(|start| start.lost),
         figures.hanging.as_ref().map(|hanging| hanging.healthy_lost),
+        figures.mail.as_ref().map(|mail| mail.lost),
         figures.nodes.as_ref().map(|nodes| nodes.lost),
     ];
     figures.lost = lost.into_iter().flatten().reduce(|sum, lost| sum + lost);

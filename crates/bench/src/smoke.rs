@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 
+use crate::body::Post;
 use crate::line::Line;
 use crate::load::{self, Plan, Targets, Until};
 use crate::sink::{self, Stats};
@@ -18,7 +19,7 @@ fn plan(address: SocketAddr, paths: &[&str], count: u64, rate: Option<f64>) -> P
         connections: 5,
         threads: if rate.is_some() { 1 } else { 2 },
         body_bytes: 512,
-        event: None,
+        post: Post::Plain,
         authorization: None,
         until: Until { after: None, count: Some(count) },
         rate,

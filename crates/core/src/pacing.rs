@@ -80,8 +80,8 @@ fn is_distress(outcome: &Outcome) -> bool {
         Outcome::Delivered { .. } | Outcome::Lost | Outcome::Refused(_) => false,
         Outcome::Failed(failure) | Outcome::Uncertain(failure) => match failure.kind {
             FailureKind::Timeout | FailureKind::Connect | FailureKind::Network => true,
-            // 421 and 4xx in general: later.
-            FailureKind::Smtp => failure.status.is_some_and(|code| (400..500).contains(&code)),
+            // The server has no time. Any other 4xx is about one mailbox or one sender, as with greylisting.
+            FailureKind::Smtp => failure.status == Some(421),
             FailureKind::Status => failure.status.is_some_and(|status| status == 429 || status >= 500),
             FailureKind::Dns
             | FailureKind::Tls
@@ -131,6 +131,7 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Failure;
 
     fn delivered() -> Outcome {
         Outcome::Delivered { status: Some(200) }
@@ -194,6 +195,20 @@ mod tests {
         }
         limit.learn(&Outcome::Lost, true);
         assert_eq!(limit.get(), 8);
+    }
+
+    #[test]
+    fn a_mail_server_that_has_no_time_is_in_distress_and_one_that_greylists_is_not() {
+        let said = |code: u16| {
+            Outcome::Failed(Failure { status: Some(code), ..Failure::new(FailureKind::Smtp, "later") })
+        };
+        let mut limit = InFlightLimit::new(64);
+        for code in [450, 451, 452, 454] {
+            limit.learn(&said(code), true);
+        }
+        assert_eq!(limit.get(), 8);
+        limit.learn(&said(421), true);
+        assert_eq!(limit.get(), 4);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use hyper::{Method, Request, StatusCode, Uri};
 
 use super::pace::{Pace, Turn};
 use super::{Plan, Tally};
+use crate::body::Post;
+use crate::clock;
 use crate::line::Line;
-use crate::{body, clock};
 
 /// Pause after a failed request, so that a dead target is not dialled in a tight loop.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
@@ -22,7 +23,7 @@ pub(super) struct Connection {
     host: HeaderValue,
     paths: Arc<[Uri]>,
     body_bytes: usize,
-    event: Option<Arc<str>>,
+    post: Post,
     authorization: Option<HeaderValue>,
     pace: Arc<Pace>,
     tally: Arc<Mutex<Tally>>,
@@ -36,8 +37,9 @@ impl Connection {
         line.connect().await.context("the target does not answer\nhint: start it before the generator")?;
         let host = plan.targets.host.clone();
         let paths = Arc::clone(&plan.targets.paths);
-        let (event, authorization) = (plan.event.clone(), plan.authorization.clone());
-        Ok(Self { line, host, paths, body_bytes: plan.body_bytes, event, authorization, pace, tally })
+        let (post, body_bytes) = (plan.post, plan.body_bytes);
+        let authorization = plan.authorization.clone();
+        Ok(Self { line, host, paths, body_bytes, post, authorization, pace, tally })
     }
 
     /// Sends one request after the other until the pace has no more turns.
@@ -64,10 +66,7 @@ impl Connection {
 
     fn request(&self, turn: &Turn) -> Request<Full<Bytes>> {
         let index = usize::try_from(turn.n % self.paths.len() as u64).expect("an index of the list");
-        let body = match &self.event {
-            None => body::write(turn.due_us, turn.n, self.body_bytes),
-            Some(event_type) => body::write_event(event_type, turn.due_us, turn.n, self.body_bytes),
-        };
+        let body = self.post.body(turn.due_us, turn.n, self.body_bytes);
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.paths[index].clone();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use clap::ValueEnum as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
 use super::scale::STILL_MAX;
+use crate::body::Post;
 use crate::clock;
 use crate::line::Line;
 use crate::load::Report;
@@ -93,12 +95,10 @@ pub(super) struct Load {
     pub(super) count: Option<u64>,
     /// Requests per second of an open loop; `None` is a closed loop.
     pub(super) rate: Option<f64>,
-    /// The API key to publish events with; `None`: plain requests.
-    pub(super) publish: Option<String>,
+    pub(super) post: Post,
+    /// The API key to send along.
+    pub(super) key: Option<String>,
 }
-
-/// Type of the events that are published.
-pub(super) const EVENT_TYPE: &str = "bench.sent";
 
 impl Load {
     /// Runs a generator process to its end.
@@ -120,8 +120,8 @@ impl Load {
             ("--seconds", self.seconds.map(|seconds| seconds.to_string())),
             ("--count", self.count.map(|count| count.to_string())),
             ("--rate", self.rate.map(|rate| rate.to_string())),
-            ("--event", self.publish.as_ref().map(|_| EVENT_TYPE.to_owned())),
-            ("--key", self.publish.clone()),
+            ("--post", self.post.to_possible_value().map(|it| it.get_name().to_owned())),
+            ("--key", self.key.clone()),
         ];
         for (name, value) in options {
             command.args(value.iter().flat_map(|value| [name, value]));

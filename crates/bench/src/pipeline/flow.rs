@@ -6,12 +6,13 @@ use serde::Serialize;
 use super::Bench;
 use super::child::Load;
 use super::server::{Server, Source};
+use crate::body::Post;
 use crate::latency::Percentiles;
 use crate::load::{Report, per_second};
 use crate::sink::Stats;
 
 /// Load before each measurement, in seconds: connections, lanes and caches are then as in a running server.
-const WARM_UP_SECONDS: f64 = 1.0;
+pub(super) const WARM_UP_SECONDS: f64 = 1.0;
 
 /// The same for several nodes: they share out what each may have in flight once a second.
 const SHARE_OUT_SECONDS: f64 = 3.0;
@@ -62,7 +63,13 @@ impl Bench {
     /// A closed loop on all connections, at these URLs in turn.
     pub(super) fn full_load(&self, urls: Vec<String>, seconds: f64) -> Load {
         let (connections, body_bytes) = (self.connections, self.body_bytes);
-        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate: None, publish: None }
+        let seconds = Some(seconds);
+        Load { urls, connections, body_bytes, seconds, count: None, rate: None, post: Post::Plain, key: None }
+    }
+
+    /// The same of calls to the API at this URL.
+    pub(super) fn calls(&self, url: String, post: Post, seconds: f64) -> Load {
+        Load { post, key: Some(self.admin_key.clone()), ..self.full_load(vec![url], seconds) }
     }
 
     /// Requests per second from the generator straight to the receiver.
@@ -87,9 +94,7 @@ impl Bench {
     /// The same with events that are published to `webhooks` webhooks.
     pub(super) async fn events(&self, server: &Server, webhooks: usize) -> Result<Flow> {
         let url = format!("http://{}/v1/events", server.address);
-        let mut load = self.full_load(vec![url], self.scale.seconds);
-        load.publish = Some(self.admin_key.clone());
-        self.flow_of(server, load, webhooks).await
+        self.flow_of(server, self.calls(url, Post::Event, self.scale.seconds), webhooks).await
     }
 
     /// The same as [`Bench::flow`] with two generators, each with half the connections and one of `nodes`. One node

@@ -30,6 +30,8 @@ pub(crate) enum Part {
     Hanging,
     /// Honest senders beside hostile clients.
     Hostile,
+    /// Emails to Postfix's `smtp-sink`, beside its `smtp-source`.
+    Mail,
     /// One node and two on one database. Only with PostgreSQL.
     Nodes,
     /// Claims at the store itself, among many due rows. Only with PostgreSQL.

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::child::EVENT_TYPE;
 use super::machine::ProcessMemory;
 use super::postgres::Database;
 use super::{Bench, tail};
+use crate::body::EVENT_TYPE;
 use crate::clock;
 use crate::line::Line;
 
@@ -40,6 +40,8 @@ pub(super) struct Server {
     data: PathBuf,
     /// `None`: the embedded one, in `data`. Shared by the nodes that work on it.
     database: Option<Arc<Database>>,
+    /// What this server has in its environment beside the others.
+    settings: Vec<(&'static str, String)>,
     admin_key: String,
     child: Child,
     line: Line,
@@ -67,20 +69,30 @@ pub(super) struct Destination(String);
 impl Server {
     /// Starts a server on an empty store.
     pub(super) async fn start(bench: &Bench) -> Result<Self> {
+        Self::start_with(bench, Vec::new()).await
+    }
+
+    /// The same with further variables in its environment. Those of the whole run come after them.
+    pub(super) async fn start_with(bench: &Bench, settings: Vec<(&'static str, String)>) -> Result<Self> {
         let database = match &bench.cluster {
             Some(cluster) => Some(cluster.database().await?),
             None => None,
         };
-        Self::start_on(bench, new_data(bench)?, database).await
+        Self::start_on(bench, new_data(bench)?, database, settings).await
     }
 
     /// Starts another node on the database of `self`.
     pub(super) async fn another(&self, bench: &Bench) -> Result<Self> {
         ensure!(self.database.is_some(), "only a database of its own takes several nodes");
-        Self::start_on(bench, new_data(bench)?, self.database.clone()).await
+        Self::start_on(bench, new_data(bench)?, self.database.clone(), self.settings.clone()).await
     }
 
-    async fn start_on(bench: &Bench, data: PathBuf, database: Option<Arc<Database>>) -> Result<Self> {
+    async fn start_on(
+        bench: &Bench,
+        data: PathBuf,
+        database: Option<Arc<Database>>,
+        settings: Vec<(&'static str, String)>,
+    ) -> Result<Self> {
         let address = free_address()?;
         let log = data.with_extension("log");
         let mut command = Command::new(&bench.restante);
@@ -95,6 +107,7 @@ impl Server {
         if let Some(database) = &database {
             command.env("RESTANTE_DATABASE_URL", database.url()).env("RESTANTE_SECRET_KEY", SECRET_KEY);
         }
+        command.envs(settings.iter().map(|(name, value)| (name, value)));
         command.envs(bench.server_env.iter().map(|(name, value)| (name, value)));
         let output = File::options().create(true).append(true).open(&log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
@@ -110,7 +123,8 @@ impl Server {
             );
         }
         let ready_after = clock::now().duration_since(start);
-        Ok(Self { address, ready_after, data, database, admin_key: bench.admin_key.clone(), child, line })
+        let admin_key = bench.admin_key.clone();
+        Ok(Self { address, ready_after, data, database, settings, admin_key, child, line })
     }
 
     /// A new source with one `http` destination for each URL. A failed attempt is repeated after a second or so.
@@ -161,6 +175,20 @@ impl Server {
         self.call(Method::PATCH, &destination.0, &json!({ "paused": false })).await.map(drop)
     }
 
+    /// Emails that were delivered, counted page by page: of so many the API gives no total.
+    pub(super) async fn emails_sent(&mut self) -> Result<u64> {
+        let (mut count, mut cursor) = (0, String::new());
+        loop {
+            let path = format!("/v1/emails?status=sent&limit=100{cursor}");
+            let page = self.call(Method::GET, &path, &Value::Null).await?;
+            count += page["data"].as_array().map_or(0, Vec::len) as u64;
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return Ok(count),
+            }
+        }
+    }
+
     /// Memory of the process now.
     pub(super) fn memory(&self) -> Result<ProcessMemory> {
         self.child.id().and_then(ProcessMemory::of).context("the server ended by itself")
@@ -184,7 +212,7 @@ impl Server {
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         kill_process(pid.context("the server ended by itself")?, Signal::TERM)?;
         timeout(STOP_MAX, self.child.wait()).await.context("the server did not stop on SIGTERM")??;
-        Self::start_on(bench, self.data.clone(), self.database.clone()).await
+        Self::start_on(bench, self.data, self.database, self.settings).await
     }
 
     async fn call(&mut self, method: Method, path: &str, body: &Value) -> Result<Value> {
@@ -226,7 +254,7 @@ async fn exchange(line: &mut Line, request: Request<Full<Bytes>>) -> Result<(Sta
 }
 
 /// A loopback address whose port was free a moment ago.
-fn free_address() -> Result<SocketAddr> {
+pub(super) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 

@@ -4,6 +4,7 @@ pub(super) mod claims;
 pub(super) mod hanging;
 pub(super) mod hostile;
 pub(super) mod latency;
+pub(super) mod mail;
 pub(super) mod memory;
 pub(super) mod nodes;
 pub(super) mod start;

@@ -29,12 +29,12 @@ async fn the_published_bird_client_works_unmodified_and_its_deliveries_verify(ho
     assert!(shown.ends_with("ok verify_with_node\n"), "it did not get to the end:\n{shown}");
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
 /// What `./test` installs for this.
-fn tool(name: &str) -> PathBuf {
+pub(crate) fn tool(name: &str) -> PathBuf {
     let path = root().join("target/tools").join(name);
     assert!(path.exists(), "{} is missing\nhint: run ./test, which installs it", path.display());
     path

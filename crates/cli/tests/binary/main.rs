@@ -6,6 +6,7 @@
 mod clients;
 mod hostile;
 mod kill;
+mod mail;
 mod migrate;
 mod nodes;
 mod outage;

@@ -29,11 +29,13 @@ pub(crate) struct Home {
     data: PathBuf,
     /// `None`: all is in the data directory.
     database: Option<String>,
+    /// Further settings, as the environment has them.
+    settings: Vec<(&'static str, String)>,
 }
 
 impl From<&Path> for Home {
     fn from(data: &Path) -> Self {
-        Self { data: data.to_owned(), database: None }
+        Self { data: data.to_owned(), database: None, settings: Vec::new() }
     }
 }
 
@@ -46,12 +48,18 @@ impl From<&Home> for Home {
 impl Home {
     /// A node of a database.
     pub(crate) fn on(database: &str, data: &Path) -> Self {
-        Self { data: data.to_owned(), database: Some(database.to_owned()) }
+        Self { data: data.to_owned(), database: Some(database.to_owned()), settings: Vec::new() }
+    }
+
+    /// With a setting, such as `RESTANTE_SMTP_URL`.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.settings.push((name, value.into()));
+        self
     }
 }
 
-/// Runs each promise, an `async fn(Home)`, on the embedded database and on a PostgreSQL.
-macro_rules! on_both_stores {
+/// Runs each promise, an `async fn(Home)`, on the embedded database.
+macro_rules! on_sqlite {
     ($($promise:ident),+ $(,)?) => {
         mod on_sqlite {
             $(
@@ -62,6 +70,14 @@ macro_rules! on_both_stores {
                 }
             )+
         }
+    };
+}
+pub(crate) use on_sqlite;
+
+/// Runs each promise, an `async fn(Home)`, on the embedded database and on a PostgreSQL.
+macro_rules! on_both_stores {
+    ($($promise:ident),+ $(,)?) => {
+        crate::process::on_sqlite!($($promise),+);
 
         mod on_postgres {
             $(
@@ -83,15 +99,40 @@ pub(crate) struct Process {
     pub(crate) address: SocketAddr,
     home: Home,
     child: Child,
+    caller: Caller,
+}
+
+/// Somebody who calls a server, also one that is killed meanwhile.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    address: SocketAddr,
     client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Caller {
+    /// `None`: no answer came.
+    pub(crate) async fn ask(
+        &self,
+        (method, path): (Method, &str),
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Option<(StatusCode, Bytes)> {
+        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.client.request(request.body(Full::new(body)).unwrap()).await.ok()?;
+        let status = response.status();
+        Some((status, response.into_body().collect().await.ok()?.to_bytes()))
+    }
 }
 
 impl Process {
     /// Starts a server on a free port and waits until it is ready.
     pub(crate) async fn start(home: impl Into<Home>) -> Self {
-        let (port, home) = (free_address(), home.into());
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        let mut process = Self { address: port, child: spawn(port, &home), home, client };
+        let (address, home) = (free_address(), home.into());
+        let caller = Caller { address, client: Client::builder(TokioExecutor::new()).build_http() };
+        let mut process = Self { address, child: spawn(address, &home), home, caller };
         process.until_ready().await;
         process
     }
@@ -163,13 +204,11 @@ impl Process {
 
     /// `None`: no answer came.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Bytes) -> Option<(StatusCode, Bytes)> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("http://{}{path}", self.address))
-            .header("authorization", format!("Bearer {KEY}"));
-        let response = self.client.request(request.body(Full::new(body)).unwrap()).await.ok()?;
-        let status = response.status();
-        Some((status, response.into_body().collect().await.ok()?.to_bytes()))
+        self.caller.ask((method, path), &[("authorization", &format!("Bearer {KEY}"))], body).await
+    }
+
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller.clone()
     }
 
     /// A call of the API that must succeed.
@@ -209,7 +248,8 @@ fn spawn(address: SocketAddr, home: &Home) -> Child {
         .arg("--data")
         .arg(&home.data)
         .args(["--listen", &address.to_string()])
-        .env("RESTANTE_ADMIN_KEY", KEY);
+        .env("RESTANTE_ADMIN_KEY", KEY)
+        .envs(home.settings.iter().map(|(name, value)| (name, value)));
     if let Some(database) = &home.database {
         command.env("RESTANTE_DATABASE_URL", database).env("RESTANTE_SECRET_KEY", SECRET_KEY);
     }

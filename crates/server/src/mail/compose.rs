@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use data_encoding::{BASE64_MIME, HEXLOWER};
+use data_encoding::{BASE64, BASE64_MIME, HEXLOWER};
 use mail_builder::MessageBuilder;
 use mail_builder::headers::HeaderType;
 use mail_builder::headers::address::Address as Mailbox;
@@ -76,7 +76,12 @@ pub fn compose(email: &Email, identity: Identity<'_>) -> Result<Bytes, Fault> {
         }
     }
     if let Some(subject) = email.subject.as_deref().filter(|subject| !subject.is_empty()) {
-        message = message.subject(subject);
+        message = if subject.contains("=?") {
+            // It would be taken for an encoded word, and shown as another text.
+            message.header("Subject", Raw::new(encoded_words(subject)))
+        } else {
+            message.subject(subject)
+        };
     }
     message = message
         .date(Date::new(identity.date.millis().div_euclid(1000)))
@@ -91,6 +96,22 @@ pub fn compose(email: &Email, identity: Identity<'_>) -> Result<Bytes, Fault> {
         bytes.extend_from_slice(b"\r\n");
     }
     Ok(bytes.into())
+}
+
+/// A text as encoded words (RFC 2047), one on a line: lines of at most 76 characters, also the first with the header's
+/// name, and no character cut in two.
+fn encoded_words(text: &str) -> String {
+    const BYTES_MAX: usize = 39;
+    let (mut words, mut word) = (Vec::new(), String::new());
+    for char in text.chars() {
+        if word.len() + char.len_utf8() > BYTES_MAX {
+            words.push(std::mem::take(&mut word));
+        }
+        word.push(char);
+    }
+    words.push(word);
+    let encoded = words.iter().map(|word| format!("=?utf-8?B?{}?=", BASE64.encode(word.as_bytes())));
+    encoded.collect::<Vec<_>>().join("\r\n ")
 }
 
 fn mailbox(address: &Address) -> Mailbox<'_> {

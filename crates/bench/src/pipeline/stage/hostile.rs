@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::body::Post;
 use crate::latency::Percentiles;
 use crate::pipeline::child::Load;
 use crate::pipeline::server::Server;
@@ -52,7 +53,8 @@ pub(in crate::pipeline) async fn measure(bench: &Bench) -> Result<Hostile> {
         seconds: Some(HONEST_SECONDS),
         count: None,
         rate: Some(HONEST_PER_SECOND),
-        publish: None,
+        post: Post::Plain,
+        key: None,
     };
     honest().run().await?;
     let alone = honest().run().await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::body::Post;
 use crate::latency::Percentiles;
 use crate::pipeline::child::Load;
 use crate::pipeline::flow::Shape;
@@ -109,8 +110,9 @@ async fn load(
 ) -> Result<Latency> {
     let (urls, body_bytes) = (vec![source.intake.clone()], bench.body_bytes);
     bench.sink.reset().await?;
+    let seconds = Some(seconds);
     let report =
-        Load { urls, connections, body_bytes, seconds: Some(seconds), count: None, rate, publish: None }
+        Load { urls, connections, body_bytes, seconds, count: None, rate, post: Post::Plain, key: None }
             .run()
             .await?;
     let stats = bench.sink.wait_for(report.acknowledged * destinations).await?;

@@ -199,7 +199,7 @@ async fn domains_and_suppressions_have_the_clients_names() {
         (&made["object"], &made["domain"], &made["name"]),
         (&json!("domain"), &json!("a.example"), &Value::Null)
     );
-    assert_eq!(made["sending"]["canSend"].is_boolean(), true);
+    assert!(made["sending"]["canSend"].is_boolean());
     assert!(made["records"][0]["value"].as_str().unwrap().contains("p="));
     let listed = world.theirs("GET", "/domains", Value::Null).await.expect(200);
     assert_eq!(listed["data"][0]["domain"], "a.example");

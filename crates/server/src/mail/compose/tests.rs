@@ -334,3 +334,14 @@ fn nothing_breaks_out_of_a_header() {
         assert!(compose(&email, identity()).is_err(), "{name}");
     }
 }
+
+#[test]
+fn a_subject_that_looks_encoded_is_read_as_it_was_written() {
+    for subject in ["=?utf-8?q?no?=", "a =?utf-8?B?bm8=?= b", "=?", &"ö=?".repeat(120)] {
+        let mut email = email();
+        email.subject = Some(subject.to_owned());
+        let text = composed(&email);
+        assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 78 || !line.contains("=?")));
+        assert_eq!(parsed(&text).subject(), Some(subject));
+    }
+}
