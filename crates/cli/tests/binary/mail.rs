@@ -21,6 +21,7 @@ mod once;
 mod postfix;
 mod receiver;
 mod script;
+mod theirs;
 
 /// For an email to end.
 const END_TIME: Duration = Duration::from_secs(60);

@@ -29,13 +29,13 @@ on_both_stores!(webhooks_are_told_what_becomes_of_an_email_and_the_published_cli
 
 /// A receiver of webhooks that keeps `headers` and `body` of each.
 #[derive(Clone)]
-struct Hook {
-    address: SocketAddr,
+pub(super) struct Hook {
+    pub(super) address: SocketAddr,
     seen: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Hook {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let hook = Self { address: listener.local_addr().unwrap(), seen: Arc::default() };
         let shared = hook.clone();
@@ -67,7 +67,7 @@ impl Hook {
     }
 
     /// What came, once it is so much.
-    async fn seen(&self, count: usize) -> Vec<Value> {
+    pub(super) async fn seen(&self, count: usize) -> Vec<Value> {
         let waiting = async {
             while self.seen.lock().unwrap().len() < count {
                 tokio::time::sleep(Duration::from_millis(20)).await;

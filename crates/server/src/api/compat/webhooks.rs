@@ -164,14 +164,17 @@ fn listed(page: Value, shape: impl Fn(&Value) -> Value) -> Value {
 }
 
 async fn deliveries(ours: &Ours, id: &str, query: &str) -> Result<Answer, Answer> {
-    // The client's two words for the state of a delivery are among ours.
-    let query = query.replace("status=", "state=");
+    // Whatever has not been delivered, or not yet, is failed to the client: that is told apart here.
+    let only_failed = query.contains("status=failed");
+    let query = query.replace("status=failed", "").replace("status=", "state=");
     let target = format!("{}/deliveries{query}", path(id));
     let page = ours.call(Method::GET, &target, Value::Null).await.checked()?;
     let mut shown = Vec::new();
     for item in page.body["data"].as_array().into_iter().flatten() {
         let (whole, event) = whole(ours, item["id"].as_str().unwrap_or_default()).await?;
-        shown.push(delivery(&whole, &event));
+        if !(only_failed && whole["state"] == "delivered") {
+            shown.push(delivery(&whole, &event));
+        }
     }
     Ok(page.map(|page| {
         let mut page = fields(page);
