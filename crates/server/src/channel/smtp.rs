@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use dial::Dialer;
 use exchange::absolute;
 use fault::Fault;
-use pool::{IDLE_MAX, Pool};
+use pool::{IDLE_MAX, IDLE_PER_EXCHANGE, IDLE_WITH_RELAY, Pool};
 use session::{Manner, Session};
 use tls::{Encryption, Trust};
 use transaction::{After, Point, hand_over};
@@ -169,13 +169,17 @@ impl Smtp {
         resolver: Arc<dyn Resolve>,
         exchanges: Arc<dyn Exchanges>,
     ) -> Result<Self, SetupFault> {
+        let per_host = match config.route {
+            Route::Relay(_) => IDLE_WITH_RELAY,
+            Route::Direct => IDLE_PER_EXCHANGE,
+        };
         Ok(Self {
             config,
             dialer: Dialer { rules: channel.rules.clone(), resolver },
             exchanges,
             trust: Trust::new(channel.extra_ca_file.as_deref())?,
             clock,
-            pool: Pool::new(IDLE_MAX),
+            pool: Pool::new(IDLE_MAX, per_host),
             exchange_port: EXCHANGE_PORT,
         })
     }

@@ -11,8 +11,10 @@ use super::session::Session;
 ///
 /// Servers wait for minutes, but they count connections, and few like one that does nothing.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(10);
-/// Idle conversations kept per host.
-const IDLE_PER_HOST_MAX: usize = 4;
+/// Idle conversations kept with somebody's mail server.
+pub(super) const IDLE_PER_EXCHANGE: usize = 4;
+/// Idle conversations kept with the relay, which takes the mail of all lanes.
+pub(super) const IDLE_WITH_RELAY: usize = 32;
 /// Idle conversations kept at all: each is a file descriptor.
 const IDLE_TOTAL_MAX: usize = 64;
 /// Mails over one connection; many servers close after about as many.
@@ -23,6 +25,7 @@ const MAILS_MAX: usize = 100;
 pub(super) struct Pool {
     idle: Arc<Mutex<Idle>>,
     idle_max: Duration,
+    per_host: usize,
 }
 
 #[derive(Default)]
@@ -40,9 +43,9 @@ struct Waiting {
 }
 
 impl Pool {
-    /// `idle_max`: how long a conversation waits.
-    pub(super) fn new(idle_max: Duration) -> Self {
-        Self { idle: Arc::default(), idle_max }
+    /// `idle_max`: how long a conversation waits. `per_host`: how many with one host do.
+    pub(super) fn new(idle_max: Duration, per_host: usize) -> Self {
+        Self { idle: Arc::default(), idle_max, per_host }
     }
 
     /// A conversation with `host`, the one used last. It may have ended without our knowledge.
@@ -62,7 +65,7 @@ impl Pool {
         let waiting = Waiting { host: host.to_owned(), until: Instant::now() + self.idle_max, session };
         let mut idle = self.lock();
         let of_host = idle.waiting.iter().filter(|it| it.host == host).count();
-        let surplus = if of_host >= IDLE_PER_HOST_MAX {
+        let surplus = if of_host >= self.per_host {
             idle.waiting.iter().position(|it| it.host == host)
         } else if idle.waiting.len() >= IDLE_TOTAL_MAX {
             Some(0)

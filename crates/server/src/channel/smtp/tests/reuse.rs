@@ -1,6 +1,6 @@
 //! Several mails over one connection.
 
-use super::super::pool::Pool;
+use super::super::pool::{IDLE_MAX, Pool};
 use super::server::Traits;
 use super::*;
 
@@ -101,7 +101,7 @@ async fn what_a_used_connection_says_about_the_mail_stands() {
 async fn an_idle_connection_ends_with_a_goodbye() {
     let server = Server::start(Traits::default()).await;
     let mut smtp = through(&server);
-    smtp.pool = Pool::new(Duration::from_millis(10));
+    smtp.pool = Pool::new(Duration::from_millis(10), 4);
     assert_eq!(send(&smtp).await, queued());
     server.acted().await;
     assert_eq!(server.lines().last().map(String::as_str), Some("QUIT"));
@@ -112,7 +112,8 @@ async fn an_idle_connection_ends_with_a_goodbye() {
 #[tokio::test]
 async fn only_so_many_idle_connections_are_kept() {
     let server = Server::start(Traits::default()).await;
-    let smtp = through(&server);
+    let mut smtp = through(&server);
+    smtp.pool = Pool::new(IDLE_MAX, 4);
     let sent = tokio::join!(send(&smtp), send(&smtp), send(&smtp), send(&smtp), send(&smtp));
     assert_eq!(sent, (queued(), queued(), queued(), queued(), queued()));
     server.acted().await;
