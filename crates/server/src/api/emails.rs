@@ -65,8 +65,8 @@ pub(crate) struct Wanted {
     params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 of A-Z a-z 0-9 _ . : -")),
     request_body = EmailInput,
     responses(
-        (status = 202, body = wire::Email, description = "Accepted"),
-        (status = 200, body = wire::Email, description = "Accepted by an earlier call with this key"),
+        (status = 202, body = wire::SentEmail, description = "Accepted"),
+        (status = 200, body = wire::SentEmail, description = "Accepted by an earlier call with this key"),
         (status = 422, description = "`idempotency_key_reuse`: the key was used for another call"),
     ),
     security(("key" = ["emails:send"])), extensions(("x-retry-class" = json!("keyed"))),
@@ -76,7 +76,7 @@ pub(crate) async fn send(
     caller: Caller<EmailsSend>,
     Key(key): Key,
     Body(input): Body<EmailInput, { limits::EMAIL_REQUEST_BYTES_MAX }>,
-) -> Result<(StatusCode, Json<wire::Email>), ApiError> {
+) -> Result<(StatusCode, Json<wire::SentEmail>), ApiError> {
     let read = input.read()?;
     let claim = claim(key, || fingerprint::of_email(&read.email, read.named()))?;
     send_one(&api, &caller, read, claim).await
@@ -88,7 +88,7 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
     caller: &Caller<S>,
     read: Read,
     claim: Option<KeyClaim>,
-) -> Result<(StatusCode, Json<wire::Email>), ApiError> {
+) -> Result<(StatusCode, Json<wire::SentEmail>), ApiError> {
     let (workspace, mode) = (caller.workspace, caller.mode());
     let known = match &claim {
         Some(claim) => api.store.known_send(workspace, mode, claim.clone()).await?,
@@ -105,7 +105,7 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
     let (status, replayed, items) = answer(sent)?;
     match items.into_iter().next() {
         Some(Ok(id)) => {
-            let email = show(api, caller, id).await?;
+            let email = show_sent(api, caller, id).await?;
             Ok((status, Json(email.answering(replayed))))
         }
         Some(Err(told)) => Err(ApiError::broken(format!("a single email was stored as {told}"))),
@@ -175,7 +175,7 @@ pub(crate) async fn send_batch(
     let mut data = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
         data.push(match item {
-            Ok(id) => wire::BatchEmail::ok(index, show(&api, &caller, id).await?),
+            Ok(id) => wire::BatchEmail::ok(index, show_sent(&api, &caller, id).await?),
             Err(told) => wire::BatchEmail::error(index, told),
         });
     }
@@ -287,6 +287,17 @@ pub(crate) fn changed(what: EmailChanged, code: &'static str, verb: &str) -> Res
             Err(ApiError::conflict(code, format!("the email is {} and cannot be {verb}", status.name())))
         }
     }
+}
+
+/// An email that was sent, now or by an earlier call: that may be over by now.
+async fn show_sent<S: super::auth::Scope>(
+    api: &ApiState,
+    caller: &Caller<S>,
+    id: EmailId,
+) -> Result<wire::SentEmail, ApiError> {
+    let now = api.clock.now();
+    let email = api.store.email(caller.workspace, id, now).await?;
+    Ok(wire::SentEmail::new(id, email.map(|email| wire::Email::new(email, api.transport, now))))
 }
 
 /// An email as it is shown now. One of the other mode is not there.

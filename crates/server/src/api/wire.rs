@@ -21,7 +21,7 @@ use super::endpoints::ScheduleInput;
 use super::query::cursor;
 use super::sources::input::AnswerInput;
 
-pub(crate) use email::{BatchEmail, Email, EmailEvent, SentBatch};
+pub(crate) use email::{BatchEmail, Email, EmailEvent, SentBatch, SentEmail};
 pub(crate) use history::{Attempt, Delivery, Request};
 pub(crate) use mail::{Domain, Suppression, Template, TemplatePreview, TemplateVersion};
 pub(crate) use outbound::{

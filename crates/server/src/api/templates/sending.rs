@@ -66,8 +66,8 @@ pub(crate) struct TemplateEmailInput {
     ),
     request_body = TemplateEmailInput,
     responses(
-        (status = 202, body = wire::Email, description = "Accepted"),
-        (status = 200, body = wire::Email, description = "Accepted by an earlier call with this key"),
+        (status = 202, body = wire::SentEmail, description = "Accepted"),
+        (status = 200, body = wire::SentEmail, description = "Accepted by an earlier call with this key"),
         (status = 422, description = "`idempotency_key_reuse`: the key was used for another call"),
     ),
     security(("key" = ["emails:send"])), extensions(("x-retry-class" = json!("keyed"))),
@@ -78,7 +78,7 @@ pub(crate) async fn send(
     Key(key): Key,
     Named(named): Named,
     Body(input): Body<TemplateEmailInput, { limits::EMAIL_REQUEST_BYTES_MAX }>,
-) -> Result<(StatusCode, Json<wire::Email>), ApiError> {
+) -> Result<(StatusCode, Json<wire::SentEmail>), ApiError> {
     let read = input.with(named).read()?;
     let template = read.named().ok_or_else(|| ApiError::broken("an email has lost its template"))?;
     let claim = emails::claim(key, || fingerprint::of_template(&read.email, template))?;

@@ -1,10 +1,15 @@
 //! The API as an existing client speaks it.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::Request;
+use restante_core::Outcome;
+use restante_store::Store;
 use serde_json::{Value, json};
 
 use super::{Answer, World};
+use crate::clock::Clock;
 
 impl World {
     async fn theirs(&self, method: &str, path: &str, body: Value) -> Answer {
@@ -211,4 +216,21 @@ async fn domains_and_suppressions_have_the_clients_names() {
     assert_eq!(sent["recipients"][0]["status"], "suppressed");
     let path = format!("/suppressions/{}", added["id"].as_str().unwrap());
     assert_eq!(world.theirs("DELETE", &path, Value::Null).await.expect(200)["deleted"], true);
+}
+
+#[tokio::test]
+async fn a_key_that_outlives_its_email_tells_so() {
+    let world = World::new().await;
+    world.attach().await;
+    let sent = world.theirs_keyed("/emails", "oe-1", email("x")).await.expect(202);
+    world.settle(Outcome::Delivered { status: None }).await;
+    // While the email is there its key is held for another day.
+    world.clock.advance(Duration::from_secs(30 * 24 * 3600) + Duration::from_millis(500));
+    while world.store.prune(world.clock.now(), 100).await.unwrap() {}
+    world.clock.advance(Duration::from_secs(2));
+    let path = format!("/emails/{}", sent["id"].as_str().unwrap());
+    world.theirs("GET", &path, Value::Null).await.expect(404);
+    let again = world.theirs_keyed("/emails", "oe-1", email("x")).await.expect(200);
+    assert_eq!(again, json!({"object": "email", "id": sent["id"], "status": "erased", "replayed": true}));
+    world.theirs_keyed("/emails", "oe-1", email("y")).await.refused(422, "idempotency_key_reuse");
 }

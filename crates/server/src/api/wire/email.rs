@@ -61,6 +61,46 @@ pub(crate) struct Email {
     replayed: Option<bool>,
 }
 
+/// An email in the answer to a call that sends.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum SentEmail {
+    Whole(Box<Email>),
+    Gone(GoneEmail),
+}
+
+/// What is left of an email whose time is over while the key that sent it is still held.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GoneEmail {
+    #[schema(example = "email")]
+    object: &'static str,
+    #[schema(value_type = String)]
+    id: EmailId,
+    /// `erased`: it ended, whatever its end was.
+    #[schema(example = "erased")]
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    replayed: Option<bool>,
+}
+
+impl SentEmail {
+    /// `None`: it is not there any more.
+    pub(crate) fn new(id: EmailId, email: Option<Email>) -> Self {
+        match email {
+            Some(email) => Self::Whole(Box::new(email)),
+            None => Self::Gone(GoneEmail { object: "email", id, status: "erased", replayed: None }),
+        }
+    }
+
+    pub(crate) fn answering(self, replayed: bool) -> Self {
+        match self {
+            Self::Whole(email) => Self::Whole(Box::new(email.answering(replayed))),
+            Self::Gone(gone) => Self::Gone(GoneEmail { replayed: Some(replayed), ..gone }),
+        }
+    }
+}
+
 /// An address as it is shown.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddressShown {
@@ -152,14 +192,14 @@ pub(crate) struct BatchEmail {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
-    email: Option<Email>,
+    email: Option<SentEmail>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, required = false)]
     error: Option<Box<RawValue>>,
 }
 
 impl BatchEmail {
-    pub(crate) fn ok(index: usize, email: Email) -> Self {
+    pub(crate) fn ok(index: usize, email: SentEmail) -> Self {
         Self { index, status: "ok", email: Some(email), error: None }
     }
 
