@@ -145,7 +145,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "retention_days",
-        help: "Days that an event is kept after its last delivery ended, 1 to 365. Sources have their own.",
+        help: "Days that an event or an email is kept after its last delivery ended, 1 to 365. Sources have their own.",
         default: "30",
         set: |config, text| match text.parse() {
             Ok(days @ 1..=365) => keep(&mut config.retention_days, days),
