@@ -46,6 +46,27 @@ impl Kind {
         }
     }
 
+    /// How many may live under one parent, or in one workspace for a kind without parents; `None`: any number.
+    ///
+    /// As many endpoints as one message may fan out to.
+    pub(crate) const fn most(self) -> Option<usize> {
+        match self {
+            Self::Destination => Some(limits::DESTINATIONS_PER_SOURCE_MAX),
+            Self::Webhook => Some(limits::WEBHOOKS_PER_WORKSPACE_MAX),
+            Self::Workspace
+            | Self::Source
+            | Self::ApiKey
+            | Self::BulkRetry
+            | Self::Replay
+            | Self::Notice
+            | Self::Mailboxes
+            | Self::Domain
+            | Self::Template
+            | Self::TemplateVersion
+            | Self::Suppression => None,
+        }
+    }
+
     /// Whether nodes keep such records in memory.
     pub(crate) const fn is_configuration(self) -> bool {
         match self {

@@ -90,11 +90,7 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
     claim: Option<KeyClaim>,
 ) -> Result<(StatusCode, Json<wire::SentEmail>), ApiError> {
     let (workspace, mode) = (caller.workspace, caller.mode());
-    let known = match &claim {
-        Some(claim) => api.store.known_send(workspace, mode, claim.clone()).await?,
-        None => None,
-    };
-    let sent = match known {
+    let sent = match sent_before(api, caller, claim.as_ref()).await? {
         Some(known) => known,
         None => {
             let new = fresh(api, caller, read).await?;
@@ -110,6 +106,18 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
         }
         Some(Err(told)) => Err(ApiError::broken(format!("a single email was stored as {told}"))),
         None => Err(ApiError::broken("a sent email has no id")),
+    }
+}
+
+/// What an earlier call with this key sent, so that nothing has to be rendered or judged again.
+async fn sent_before<S: super::auth::Scope>(
+    api: &ApiState,
+    caller: &Caller<S>,
+    claim: Option<&KeyClaim>,
+) -> Result<Option<Sent>, ApiError> {
+    match claim {
+        Some(claim) => Ok(api.store.known_send(caller.workspace, caller.mode(), claim.clone()).await?),
+        None => Ok(None),
     }
 }
 
@@ -147,11 +155,7 @@ pub(crate) async fn send_batch(
         }))
     })?;
     let (workspace, mode) = (caller.workspace, caller.mode());
-    let known = match &claim {
-        Some(claim) => api.store.known_send(workspace, mode, claim.clone()).await?,
-        None => None,
-    };
-    let sent = match known {
+    let sent = match sent_before(&api, &caller, claim.as_ref()).await? {
         Some(known) => known,
         None => {
             let mut fresh_items = Vec::with_capacity(items.len());

@@ -16,7 +16,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use dial::{DialFault, Dialer};
+pub(crate) use dial::{DialFault, Dialer, Patience};
 pub use resolve::{Resolve, ResolveFault, SystemResolver};
 
 /// The operator's rules about targets.

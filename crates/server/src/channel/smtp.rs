@@ -19,10 +19,9 @@ use tokio::time::timeout;
 use url::Host;
 
 use super::ChannelConfig;
-use super::guard::{DialFault, Resolve, SystemResolver};
+use super::guard::{DialFault, Dialer, Patience, Resolve, SystemResolver};
 use super::http::SetupFault;
 use crate::clock::Clock;
-use dial::Dialer;
 use exchange::absolute;
 use fault::Fault;
 use pool::{IDLE_MAX, IDLE_PER_EXCHANGE, IDLE_WITH_RELAY, Pool};
@@ -30,7 +29,6 @@ use session::{Manner, Session};
 use tls::{Encryption, Trust};
 use transaction::{After, Point, hand_over};
 
-mod dial;
 mod dots;
 mod exchange;
 mod extensions;
@@ -51,6 +49,8 @@ pub use relay::{Credentials, Relay, RelayFault};
 
 /// Where mail servers listen for each other.
 const EXCHANGE_PORT: u16 = 25;
+/// How long an address may take to answer while something else is left to try.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(5);
 /// A host that is not ready for mail after this part of the attempt's time is left for the next one, if there is one.
 const EARLY_HOST_SHARE: u32 = 3;
 
@@ -175,7 +175,7 @@ impl Smtp {
         };
         Ok(Self {
             config,
-            dialer: Dialer { rules: channel.rules.clone(), resolver },
+            dialer: Dialer::new(channel.rules.clone(), resolver),
             exchanges,
             trust: Trust::new(channel.extra_ca_file.as_deref())?,
             clock,
@@ -271,7 +271,9 @@ impl Smtp {
     }
 
     async fn open_with(&self, stop: &Stop, encryption: Encryption, is_last: bool) -> Result<Session, Fault> {
-        let (stream, peer) = self.dialer.dial(&stop.host, stop.port, is_last).await?;
+        let last = if is_last { None } else { Some(NEXT_ADDRESS_AFTER) };
+        let patience = Patience { next_after: NEXT_ADDRESS_AFTER, last };
+        let (stream, peer) = self.dialer.dial(&stop.host, stop.port, patience).await?;
         let (connector, credentials) = match &self.config.route {
             Route::Relay(relay) => (&self.trust.verified, relay.credentials.as_ref()),
             Route::Direct => (&self.trust.anyone, None),

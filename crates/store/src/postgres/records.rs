@@ -1,9 +1,9 @@
 //! Creating, changing and deleting records, and what follows from it in the tables. What nodes know of it follows when
 //! the transaction has committed (`follow.rs`).
 
+use restante_core::Timestamp;
 use restante_core::endpoint::{Destination, Receiver, Sealed, Source, Webhook};
 use restante_core::id::{Id, WorkspaceId};
-use restante_core::{Timestamp, limits};
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
@@ -68,32 +68,19 @@ impl Tx {
         Ok(parent.filter(|it| it.deleted_at.is_none() && Some(it.workspace) == workspace).map(|it| it.row))
     }
 
-    /// Whether there are as many endpoints as one message may fan out to.
+    /// Whether as many live there as may.
     async fn is_full(&self, kind: Kind, workspace: Option<i64>, parent: Option<i64>) -> Result<bool, Fault> {
-        let (statement, owner, most) = match kind {
-            Kind::Destination => (
-                "SELECT count(*) FROM record WHERE kind = 3 AND parent = $1 AND deleted_at IS NULL",
-                parent,
-                limits::DESTINATIONS_PER_SOURCE_MAX,
-            ),
-            Kind::Webhook => (
-                "SELECT count(*) FROM record WHERE kind = 6 AND workspace = $1 AND deleted_at IS NULL",
+        let Some(most) = kind.most() else { return Ok(false) };
+        let (statement, owner) = match kind.parent() {
+            Some(_) => {
+                ("SELECT count(*) FROM record WHERE kind = $1 AND parent = $2 AND deleted_at IS NULL", parent)
+            }
+            None => (
+                "SELECT count(*) FROM record WHERE kind = $1 AND workspace = $2 AND deleted_at IS NULL",
                 workspace,
-                limits::WEBHOOKS_PER_WORKSPACE_MAX,
             ),
-            Kind::Workspace
-            | Kind::Source
-            | Kind::ApiKey
-            | Kind::BulkRetry
-            | Kind::Replay
-            | Kind::Notice
-            | Kind::Mailboxes
-            | Kind::Domain
-            | Kind::Template
-            | Kind::TemplateVersion
-            | Kind::Suppression => return Ok(false),
         };
-        let living: i64 = self.one(statement, &[&owner]).await?.try_get(0)?;
+        let living: i64 = self.one(statement, &[&(kind as i16), &owner]).await?.try_get(0)?;
         Ok(usize::try_from(living).is_ok_and(|living| living >= most))
     }
 

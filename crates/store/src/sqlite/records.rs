@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use restante_core::Timestamp;
 use restante_core::delivery::CancelReason;
 use restante_core::endpoint::{Destination, Receiver, Sealed, Webhook};
 use restante_core::id::{Id, WorkspaceId};
-use restante_core::{Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
@@ -35,7 +35,7 @@ impl Engine {
             },
             None => None,
         };
-        if self.is_full(draft.kind, workspace, parent) {
+        if self.is_full(draft.kind, workspace, parent)? {
             return Ok(Created::TooMany);
         }
         let (name, lookup) = (draft.name.as_deref(), draft.lookup.as_deref());
@@ -49,29 +49,21 @@ impl Engine {
         Ok(Created::Done(record.raw))
     }
 
-    /// Whether there are as many endpoints as one message may fan out to.
-    fn is_full(&self, kind: Kind, workspace: Option<i64>, parent: Option<i64>) -> bool {
-        let source = parent.and_then(|row| self.config.sources.get(&row));
-        let workspace = workspace.and_then(|row| self.config.workspaces.get(&row));
-        match kind {
-            Kind::Destination => {
-                source.is_some_and(|it| it.endpoints.len() >= limits::DESTINATIONS_PER_SOURCE_MAX)
+    /// Whether as many live there as may.
+    fn is_full(&self, kind: Kind, workspace: Option<i64>, parent: Option<i64>) -> Result<bool, Fault> {
+        let Some(most) = kind.most() else { return Ok(false) };
+        let (statement, owner) = match kind.parent() {
+            Some(_) => {
+                ("SELECT count(*) FROM record WHERE kind = ?1 AND parent = ?2 AND deleted_at IS NULL", parent)
             }
-            Kind::Webhook => {
-                workspace.is_some_and(|it| it.webhooks.len() >= limits::WEBHOOKS_PER_WORKSPACE_MAX)
-            }
-            Kind::Workspace
-            | Kind::Source
-            | Kind::ApiKey
-            | Kind::BulkRetry
-            | Kind::Replay
-            | Kind::Notice
-            | Kind::Mailboxes
-            | Kind::Domain
-            | Kind::Template
-            | Kind::TemplateVersion
-            | Kind::Suppression => false,
-        }
+            None => (
+                "SELECT count(*) FROM record WHERE kind = ?1 AND workspace = ?2 AND deleted_at IS NULL",
+                workspace,
+            ),
+        };
+        let living: i64 =
+            self.conn.prepare_cached(statement)?.query_row(params![kind as i64, owner], |row| row.get(0))?;
+        Ok(usize::try_from(living).is_ok_and(|living| living >= most))
     }
 
     /// Inserts a record and gives its id. A workspace owns itself.

@@ -19,10 +19,19 @@ use url::Host;
 
 use super::{Resolve, ResolveFault, Rules, Verdict};
 
-/// How long an address may take to answer while others are left to try. The last one has all the time there is.
-const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(2);
+/// How long addresses may take to answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// While others of the same host are left to try.
+    pub(crate) next_after: Duration,
+    /// The last one; `None`: it has all the time there is.
+    pub(crate) last: Option<Duration>,
+}
 
-/// Opens TCP connections for an HTTP client, to allowed addresses only.
+/// For HTTP: a host is all there is to try.
+const PATIENCE: Patience = Patience { next_after: Duration::from_secs(2), last: None };
+
+/// Opens TCP connections to allowed addresses only; as a connector, for an HTTP client.
 ///
 /// The check sits here and not in a resolver hook because clients do not ask a resolver about IP literals. A name
 /// is resolved once per connection and the addresses that were judged are the ones dialled, so that a name server
@@ -56,7 +65,7 @@ impl Dialer {
         Self { rules: Arc::new(rules), resolver }
     }
 
-    async fn dial(self, target: Uri) -> Result<Line, DialFault> {
+    async fn dial_target(self, target: Uri) -> Result<Line, DialFault> {
         let port = match (target.port_u16(), target.scheme_str()) {
             (_, Some("http")) if !self.rules.http_targets => return Err(DialFault::Http),
             (Some(port), _) => port,
@@ -65,17 +74,29 @@ impl Dialer {
         };
         // The parser of web browsers: it knows every spelling of an IPv4 address, and reads IPv6 with its brackets.
         let host = Host::parse(target.host().unwrap_or_default()).map_err(|_| DialFault::Host)?;
-        let addresses = self.addresses(host).await?;
-        let allowed = self.allowed(&addresses)?;
-        let stream = connect(&allowed, port).await?;
+        let (stream, _) = self.dial(&host, port, PATIENCE).await?;
         Ok(Line(TokioIo::new(stream)))
     }
 
-    async fn addresses(&self, host: Host<String>) -> Result<Vec<IpAddr>, DialFault> {
+    /// A connection to the first allowed address of the host that answers, and that address.
+    ///
+    /// # Errors
+    /// The fault of the last allowed address; `Refused` when there is none.
+    pub(crate) async fn dial(
+        &self,
+        host: &Host<String>,
+        port: u16,
+        patience: Patience,
+    ) -> Result<(TcpStream, IpAddr), DialFault> {
+        let addresses = self.addresses(host).await?;
+        connect(&self.allowed(&addresses)?, port, patience).await
+    }
+
+    async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, DialFault> {
         let name = match host {
-            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(address)]),
-            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(address)]),
-            Host::Domain(name) => name,
+            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
+            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
+            Host::Domain(name) => name.clone(),
         };
         match self.resolver.resolve(&name).await {
             Ok(addresses) if addresses.is_empty() => Err(DialFault::NoAddress { name }),
@@ -104,18 +125,25 @@ impl Dialer {
 }
 
 /// Dials one address after the other until one answers; the fault is the last one's. `addresses` is not empty.
-async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, DialFault> {
+async fn connect(
+    addresses: &[IpAddr],
+    port: u16,
+    patience: Patience,
+) -> Result<(TcpStream, IpAddr), DialFault> {
     let mut fault = DialFault::Host;
-    for (index, &address) in addresses.iter().enumerate() {
-        let address = SocketAddr::new(address, port);
-        let dialled = if index + 1 == addresses.len() {
-            TcpStream::connect(address).await
-        } else {
-            let dialling = timeout(NEXT_ADDRESS_AFTER, TcpStream::connect(address));
-            dialling.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    for (index, &ip) in addresses.iter().enumerate() {
+        let address = SocketAddr::new(ip, port);
+        let is_last = index + 1 == addresses.len();
+        let dialling = TcpStream::connect(address);
+        let most = if is_last { patience.last } else { Some(patience.next_after) };
+        let dialled = match most {
+            Some(most) => {
+                timeout(most, dialling).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            }
+            None => dialling.await,
         };
         match dialled.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok((stream, ip)),
             Err(source) => fault = DialFault::Connect { address, source },
         }
     }
@@ -132,7 +160,7 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        Box::pin(self.clone().dial(target))
+        Box::pin(self.clone().dial_target(target))
     }
 }
 
