@@ -287,10 +287,12 @@ pub(crate) fn changed(what: EmailChanged, code: &'static str, verb: &str) -> Res
     match what {
         EmailChanged::Done => Ok(()),
         EmailChanged::NotFound => Err(ApiError::not_found::<kind::Email>()),
-        EmailChanged::Conflict(status) => {
-            Err(ApiError::conflict(code, format!("the email is {} and cannot be {verb}", status.name())))
-        }
+        EmailChanged::Conflict(status) => Err(in_status(status, code, verb)),
     }
+}
+
+fn in_status(status: EmailStatus, code: &'static str, verb: &str) -> ApiError {
+    ApiError::conflict(code, format!("the email is {} and cannot be {verb}", status.name()))
 }
 
 /// An email that was sent, now or by an earlier call: that may be over by now.
@@ -325,7 +327,7 @@ async fn fresh<S: super::auth::Scope>(
 ) -> Result<NewEmail, ApiError> {
     let now = api.clock.now();
     check_time(read.email.scheduled_at.as_ref(), now)?;
-    freeze::check_sender(api, caller.workspace, &read.email).await?;
+    freeze::check_sender(api, caller.workspace, &read.email.from).await?;
     let (email, template) = freeze::filled(api, caller.workspace, read).await?;
     new_email(email, template, now, Tail::from_bits(api.clock.draw())).await
 }

@@ -136,14 +136,22 @@ pub(crate) fn apply_headers(
     for (name, value) in wanted {
         let param = format!("headers.{name}");
         faults.unless(settable_header(&name), &param, HEADER_RULE);
+        let known =
+            stored.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, value)| value);
         let value = match value {
             Some(value) => {
                 let fine = settable_value(&value);
                 faults.unless(fine, &param, "must be at most 4096 bytes of visible ASCII");
-                judge.vault.seal(Purpose::HeaderValue, &value, judge.clock)
+                // Sealed anew, the same value would look like another, and setting it like a change.
+                let opens = |known: &&Sealed| {
+                    let open = judge.vault.open(Purpose::HeaderValue, known);
+                    open.is_ok_and(|open| open.expose() == value)
+                };
+                let same = known.filter(opens).cloned();
+                same.unwrap_or_else(|| judge.vault.seal(Purpose::HeaderValue, &value, judge.clock))
             }
-            None => match stored.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
-                Some((_, value)) => value.clone(),
+            None => match known {
+                Some(value) => value.clone(),
                 None => {
                     faults.add(param, "null keeps the value that is set, and none is");
                     continue;

@@ -1,5 +1,6 @@
 //! The API in process, on a real store.
 
+mod classes;
 mod compat;
 mod config;
 mod conventions;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use restante_core::email::{Address, Email, EmailStatus, Role, Scheduled, form};
 use restante_core::id::kind;
 use restante_core::limits;
-use restante_store::email::{Details, EmailChange, EmailChanged, Mailbox};
+use restante_store::email::{Details, EmailChange, Frozen, ID_TEXT_BYTES, Mailbox};
 use restante_store::record::Mode;
 use restante_store::row;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::input::{self, Many, One as AddressInput};
-use super::{changed, freeze, show};
+use super::{changed, freeze, in_status, show};
 use crate::api::auth::{Caller, EmailsSend};
 use crate::api::body::{Body, Change};
 use crate::api::error::ApiError;
@@ -90,7 +90,8 @@ struct Read {
 
 /// Change an email
 ///
-/// One that is scheduled: its time, what it says, or both. Those it goes to and what is attached stay.
+/// One that is scheduled: its time, what it says, or both. Those it goes to and what is attached stay. One that is what
+/// it would become is answered as it stands, also when it has left.
 #[utoipa::path(
     patch, path = "/v1/emails/{id}", operation_id = "emails.update", tag = "emails",
     params(("id" = String, Path, description = "`em_…`")), request_body = EmailChangeInput,
@@ -107,58 +108,61 @@ pub(crate) async fn update(
     One(id): One<kind::Email>,
     Body(input): Body<EmailChangeInput, { limits::EMAIL_REQUEST_BYTES_MAX }>,
 ) -> Result<Json<wire::Email>, ApiError> {
-    let idle = input.is_idle();
     let read = input.read()?;
     let (workspace, now) = (caller.workspace, api.clock.now());
     let stored = api.store.email(workspace, id, now).await?;
     let stored = stored.filter(|email| email.test == (caller.mode() == Mode::Test));
     let stored = stored.ok_or_else(ApiError::not_found::<kind::Email>)?;
     let status = stored.status(now);
-    if status != EmailStatus::Scheduled {
-        changed(EmailChanged::Conflict(status), "not_changeable", "changed")?;
-    }
-    if idle {
-        return Ok(Json(show(&api, &caller, id).await?));
-    }
+    let refusal = || in_status(status, "not_changeable", "changed");
+    let planned = stored.scheduled_at.ok_or_else(refusal)?;
     super::check_time(read.scheduled_at.as_ref(), now)?;
     let scheduled_at = read.scheduled_at.as_ref().map(|scheduled| scheduled.at);
-    let date = scheduled_at.or(stored.scheduled_at).unwrap_or(now);
+    let date = scheduled_at.unwrap_or(planned);
     // The time that it has is no news for webhooks: a repeat of the call must not tell them again.
-    let scheduled_at = scheduled_at.filter(|at| stored.scheduled_at != Some(*at));
+    let scheduled_at = scheduled_at.filter(|at| *at != planned);
+    let details = stored.details.clone();
     // What a template made is no longer that once somebody rewrites it.
-    let template = stored.details.template.clone().filter(|_| !read.rewrites());
-    let new_sender = read.from.is_some();
+    let template = details.template.clone().filter(|_| !read.rewrites());
+    let new_sender = read.from.clone();
     let mime = api.store.email_mime(workspace, id, now).await?;
-    let mut email = read_back(stored, mime.ok_or_else(ApiError::not_found::<kind::Email>)?).await?;
+    let mime = mime.ok_or_else(ApiError::not_found::<kind::Email>)?;
+    let mut email = read_back(stored, mime.clone()).await?;
     read.apply(&mut email);
     input::check(&email, form::Content::Own)?;
-    if new_sender {
-        freeze::check_sender(&api, workspace, &email).await?;
-    }
     let frozen = freeze::freeze(email, template, date).await?;
+    // The repeat of a call whose answer was lost finds it done, and perhaps the email gone with it. What somebody
+    // cancelled in between is another end than the one asked for.
+    let done = scheduled_at.is_none() && is_same(&frozen, &mime, &details)?;
+    if done && status != EmailStatus::Cancelled {
+        return Ok(Json(show(&api, &caller, id).await?));
+    }
+    if status != EmailStatus::Scheduled {
+        return Err(refusal());
+    }
+    if let Some(sender) = new_sender {
+        freeze::check_sender(&api, workspace, &sender).await?;
+    }
     let change = EmailChange { frozen: Some(frozen), scheduled_at };
-    let done = api.store.change_email(workspace, id, change, api.clock.now()).await?;
-    changed(done, "not_changeable", "changed")?;
+    let made = api.store.change_email(workspace, id, change, api.clock.now()).await?;
+    changed(made, "not_changeable", "changed")?;
     Ok(Json(show(&api, &caller, id).await?))
 }
 
-impl EmailChangeInput {
-    /// Whether it changes nothing.
-    fn is_idle(&self) -> bool {
-        fn absent<T>(change: &Change<T>) -> bool {
-            matches!(change, Change::Keep)
-        }
-        let texts = [&self.scheduled_at, &self.subject, &self.html, &self.text];
-        let maps = [&self.headers, &self.tags];
-        let nobody = [&self.to, &self.cc, &self.bcc];
-        texts.into_iter().all(absent)
-            && maps.into_iter().all(absent)
-            && nobody.into_iter().all(absent)
-            && absent(&self.from)
-            && absent(&self.reply_to)
-            && absent(&self.metadata)
+/// Whether an email is what it would become: its bytes but for its id, and what is shown of it.
+fn is_same(new: &Frozen, mime: &[u8], details: &Details) -> Result<bool, ApiError> {
+    fn around(mime: &[u8], id_at: usize) -> Option<(&[u8], &[u8])> {
+        let (before, rest) = mime.split_at_checked(id_at)?;
+        Some((before, rest.get(ID_TEXT_BYTES..)?))
     }
+    let text = |details: &Details| {
+        serde_json::to_string(details)
+            .map_err(|error| ApiError::broken(format!("details of an email: {error}")))
+    };
+    Ok(around(&new.mime, new.id_at) == around(mime, new.id_at) && text(&new.details)? == text(details)?)
+}
 
+impl EmailChangeInput {
     /// # Errors
     /// 422 with all that is wrong.
     fn read(self) -> Result<Read, ApiError> {

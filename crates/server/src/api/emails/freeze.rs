@@ -22,12 +22,12 @@ const INLINE_BYTES_MAX: usize = 64 * 1024;
 pub(crate) async fn check_sender(
     api: &ApiState,
     workspace: WorkspaceId,
-    email: &Email,
+    sender: &Address,
 ) -> Result<(), ApiError> {
     if !api.require_verified_domains {
         return Ok(());
     }
-    let domain = email.from.domain();
+    let domain = sender.domain();
     if verified_domain(api.store.as_ref(), workspace, domain).await?.is_some() {
         return Ok(());
     }
