@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Workspace crates that a crate may depend on. Nobody depends on the simulator or the bench.
-const EDGES: [(&str, &[&str]); 6] = [
+const EDGES: [(&str, &[&str]); 7] = [
     ("core", &[]),
+    ("sdk", &[]),
     ("store", &["restante-core"]),
-    ("server", &["restante-core", "restante-store"]),
+    ("server", &["restante-core", "restante-store", "restante-sdk"]),
     ("cli", &["restante-core", "restante-store", "restante-server"]),
     ("sim", &["restante-core", "restante-store", "restante-server"]),
-    ("bench", &["restante-core", "restante-store"]),
+    ("bench", &["restante-core", "restante-store", "restante-sdk"]),
 ];
 /// Dependencies that a crate must not have, and what to do instead.
 const BANNED_DEPENDENCIES: [(&str, &[&str], &str); 4] = [
@@ -25,7 +26,8 @@ const BANNED_DEPENDENCIES: [(&str, &[&str], &str); 4] = [
     ("cli", &["rusqlite", "tokio-postgres", "axum"], "call crates/server or crates/store"),
 ];
 /// The places that read clocks and draw randomness.
-const CLOCKS: [&str; 2] = ["crates/server/src/clock.rs", "crates/bench/src/clock.rs"];
+const CLOCKS: [&str; 3] =
+    ["crates/server/src/clock.rs", "crates/sdk/src/clock.rs", "crates/bench/src/clock.rs"];
 /// Fills tables with masses of rows for the benchmark of claims, beside the store.
 const FILLS: &str = "crates/bench/src/pipeline/stage/claims/fill.rs";
 /// This file names what it forbids.

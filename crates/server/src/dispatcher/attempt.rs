@@ -5,14 +5,14 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use restante_core::Timestamp;
 use restante_core::endpoint::{Destination, IDEMPOTENCY_HEADER, Receiver};
 use restante_core::message::{Content, MessageId, Published, Received, target};
+use restante_sdk::signature::{ID_HEADER, SIGNATURE_HEADER, SigningKey, TIMESTAMP_HEADER, sign};
 
 use crate::channel::http::Outgoing;
-use crate::signature::{SigningKey, sign};
 use crate::vault::{OpenFault, Purpose, Vault};
 
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static(ID_HEADER);
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static(TIMESTAMP_HEADER);
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static(SIGNATURE_HEADER);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PRODUCT: HeaderValue = HeaderValue::from_static(concat!("Restante/", env!("CARGO_PKG_VERSION")));
 

@@ -6,6 +6,7 @@
 mod harmful;
 mod retried;
 mod scene;
+mod shapes;
 mod snapshot;
 
 use std::sync::LazyLock;

@@ -1,20 +1,9 @@
 use std::collections::BTreeSet;
 
+use restante_sdk::calls::{CALLS, Class, named};
+
 use super::*;
 use crate::api::openapi;
-
-const CLASSES: [&str; 10] = [
-    "read",
-    "keyed",
-    "set",
-    "no_op_when_done",
-    "evaluate",
-    "creates",
-    "deletes",
-    "rotates",
-    "repeats_effect",
-    "once",
-];
 
 /// Path, method and description of every operation.
 fn operations() -> Vec<(String, String, Value)> {
@@ -57,7 +46,7 @@ fn every_operation_is_described() {
         let name = text(&operation, "operationId");
         assert!(name.contains('.') && names.insert(name.clone()), "{place}: {name}");
         let class = text(&operation, "x-retry-class");
-        assert!(CLASSES.contains(&class.as_str()), "{place}: {class}");
+        assert!(Class::ALL.iter().any(|known| known.name() == class), "{place}: {class}");
         assert_eq!(class == "read", method == "GET", "{place}");
         let params = operation["parameters"].as_array().cloned().unwrap_or_default();
         for id in path.split(['{', '}']).skip(1).step_by(2) {
@@ -75,66 +64,36 @@ fn every_operation_is_described() {
     assert!(names.len() > 50);
 }
 
+/// The client's table and the routes say the same, in both directions.
 #[test]
-fn classes_follow_the_clients_table() {
-    let table = [
-        ("events.publish", "keyed"),
-        ("events.publish_batch", "keyed"),
-        ("emails.send", "keyed"),
-        ("emails.send_batch", "keyed"),
-        ("emails.cancel", "set"),
-        ("emails.update", "set"),
-        ("templates.send", "keyed"),
-        ("templates.create", "creates"),
-        ("templates.update", "once"),
-        ("templates.delete", "deletes"),
-        ("templates.duplicate", "once"),
-        ("templates.set_content", "once"),
-        ("templates.publish", "no_op_when_done"),
-        ("templates.preview", "evaluate"),
-        ("templates.render", "evaluate"),
-        ("domains.create", "once"),
-        ("domains.update", "set"),
-        ("domains.delete", "once"),
-        ("domains.verify", "evaluate"),
-        ("suppressions.add", "no_op_when_done"),
-        ("suppressions.delete", "once"),
-        ("webhooks.create", "creates"),
-        ("webhooks.update", "set"),
-        ("webhooks.delete", "deletes"),
-        ("webhooks.rotate_secret", "rotates"),
-        ("webhooks.test", "repeats_effect"),
-        ("webhooks.replay", "once"),
-        ("webhooks.replay_delivery", "repeats_effect"),
-        ("webhooks.recover", "once"),
-        ("deliveries.cancel", "set"),
-        ("sources.update", "set"),
-        ("destinations.update", "set"),
-        ("workspace.update", "set"),
-        ("keys.update", "set"),
-        ("keys.revoke", "set"),
-        ("sources.create", "creates"),
-        ("destinations.create", "creates"),
-        ("keys.create", "creates"),
-        ("workspaces.create", "creates"),
-        ("sources.delete", "deletes"),
-        ("destinations.delete", "deletes"),
-        ("requests.delete", "deletes"),
-        ("keys.delete", "deletes"),
-        ("sources.rotate_token", "rotates"),
-        ("keys.rotate", "rotates"),
-        ("deliveries.retry", "once"),
-        ("destinations.retry", "once"),
-        ("requests.replay", "once"),
-        ("workspaces.grant_credits", "once"),
-    ];
-    let described: BTreeSet<(String, String)> = operations()
-        .iter()
-        .map(|(_, _, operation)| (text(operation, "operationId"), text(operation, "x-retry-class")))
-        .filter(|(_, class)| class != "read")
-        .collect();
-    let expected = table.iter().map(|(name, class)| ((*name).to_owned(), (*class).to_owned())).collect();
-    assert_eq!(described, expected);
+fn the_clients_table_has_the_routes_and_their_classes() {
+    let operations = operations();
+    for (path, method, operation) in &operations {
+        let name = text(operation, "operationId");
+        let call = named(&name);
+        let call =
+            call.unwrap_or_else(|| panic!("{method} {path}: add {name} to crates/sdk/src/calls/table.rs"));
+        let route = (call.method.as_ref().map(Method::as_str), call.path);
+        assert_eq!(route, (Some(method.as_str()), Some(path.as_str())), "{name}");
+        assert_eq!(call.class.name(), text(operation, "x-retry-class"), "{name}");
+    }
+    for call in CALLS {
+        let Some(path) = call.path else { continue };
+        let method = call.method.as_ref().map(Method::as_str).unwrap_or_default();
+        let route = operations.iter().find(|(it, its_method, _)| it == path && its_method == method);
+        let (_, _, operation) = route.unwrap_or_else(|| panic!("{}: there is no {method} {path}", call.name));
+        assert_eq!(call.class.name(), text(operation, "x-retry-class"), "{}", call.name);
+    }
+}
+
+/// What takes an idempotency key says so, and nothing else does.
+#[test]
+fn keyed_calls_and_no_others_take_a_key() {
+    for (path, method, operation) in operations() {
+        let params = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let takes = params.iter().any(|param| param["name"] == "Idempotency-Key");
+        assert_eq!(takes, text(&operation, "x-retry-class") == Class::Keyed.name(), "{method} {path}");
+    }
 }
 
 #[test]

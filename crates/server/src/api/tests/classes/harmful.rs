@@ -128,6 +128,11 @@ fn charges_and_changes() -> Vec<(Row, Harm)> {
     ]
 }
 
+/// The rows, without what they are there for.
+pub(super) fn rows() -> Vec<Row> {
+    table().into_iter().map(|(row, _)| row).collect()
+}
+
 fn table() -> Vec<(Row, Harm)> {
     [creates(), deletes(), rotates_and_repeats(), charges_and_changes()].into_iter().flatten().collect()
 }

@@ -219,6 +219,11 @@ fn refused() -> Vec<(Row, Then)> {
     ]
 }
 
+/// The rows, without what they are there for.
+pub(super) fn rows() -> Vec<Row> {
+    table().into_iter().map(|(row, _)| row).collect()
+}
+
 fn table() -> Vec<(Row, Then)> {
     [keyed(), set_in_sources(), set_of_webhooks(), set_of_emails(), set_of_the_rest(), refused()]
         .into_iter()

@@ -1,0 +1,37 @@
+use crate::calls;
+use crate::client::Pending;
+use crate::wire::{Health, Json};
+
+/// Calls about the server itself. They need no scope.
+#[derive(Clone, Debug)]
+pub struct System<C> {
+    client: C,
+}
+
+impl<C: Clone> System<C> {
+    pub(crate) fn new(client: C) -> Self {
+        Self { client }
+    }
+
+    /// Whether the process lives. It looks at nothing else.
+    pub fn health(&self) -> Pending<C, Health> {
+        Pending::new(&self.client, &calls::SYSTEM_HEALTH)
+    }
+
+    /// Whether it can take requests: the store answers, the disk has room, and the node is not stopping.
+    ///
+    /// Refused with `not_ready` (503) when not, after as many retries as the client makes.
+    pub fn ready(&self) -> Pending<C, Health> {
+        Pending::new(&self.client, &calls::SYSTEM_READY)
+    }
+
+    /// Metrics in Prometheus' text format.
+    pub fn metrics(&self) -> Pending<C, String> {
+        Pending::text(&self.client, &calls::SYSTEM_METRICS)
+    }
+
+    /// The description of the API, OpenAPI 3.1.
+    pub fn openapi(&self) -> Pending<C, Json> {
+        Pending::new(&self.client, &calls::SYSTEM_OPENAPI)
+    }
+}
