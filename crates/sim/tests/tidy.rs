@@ -10,7 +10,7 @@ const EDGES: [(&str, &[&str]); 7] = [
     ("sdk", &[]),
     ("store", &["restante-core"]),
     ("server", &["restante-core", "restante-store", "restante-sdk"]),
-    ("cli", &["restante-core", "restante-store", "restante-server"]),
+    ("cli", &["restante-core", "restante-store", "restante-server", "restante-sdk"]),
     ("sim", &["restante-core", "restante-store", "restante-server"]),
     ("bench", &["restante-core", "restante-store", "restante-sdk"]),
 ];

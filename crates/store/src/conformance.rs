@@ -90,6 +90,7 @@ macro_rules! for_each_promise {
             mail {
                 an_email_goes_to_each_of_its_recipients
                 an_emails_bytes_carry_its_id
+                a_delivery_names_its_mailbox
                 domains_have_lanes_of_their_own
                 n_calls_with_one_key_make_one_email
                 a_key_used_for_something_else_stores_nothing
@@ -198,6 +199,7 @@ macro_rules! for_each_promise {
                 requests_by_method_path_and_text
                 requests_of_a_clock_that_went_back
                 deliveries_by_what_they_belong_to
+                deliveries_by_email
                 deliveries_by_state_and_time
                 times_without_end
             }
@@ -310,6 +312,7 @@ macro_rules! for_each_promise {
                 the_window_is_on_acceptance_and_inclusive
                 the_window_is_exact_also_when_the_clock_went_back
                 a_window_takes_what_a_pause_skipped_by_when_it_was_accepted
+                an_end_alone_takes_what_the_last_pause_skipped_up_to_then
                 what_is_recovered_runs_its_schedule
                 a_recovery_counts_what_became_of_it
                 nothing_is_recovered_of_a_paused_or_unknown_webhook

@@ -15,6 +15,7 @@ pub mod page;
 pub mod postgres;
 mod receipts;
 pub mod record;
+mod recovery;
 pub mod row;
 pub mod sqlite;
 #[cfg(feature = "conformance")]
@@ -40,6 +41,7 @@ use tokio::sync::{Notify, broadcast};
 
 pub use endpoint::Endpoint;
 pub use page::{Page, Paged, Start};
+pub use recovery::Recovery;
 
 use record::{Draft, Kind, Raw};
 
@@ -499,13 +501,12 @@ pub trait Store: Send + Sync + 'static {
         tail: Tail,
     ) -> Result<Resent, Error>;
 
-    /// Puts skipped deliveries of a webhook on its schedule after all: those accepted in the window, or, without
-    /// one, those skipped since it was last paused.
+    /// Puts skipped deliveries of a webhook on its schedule after all.
     async fn recover(
         &self,
         workspace: WorkspaceId,
         webhook: WebhookId,
-        window: Option<Window>,
+        recovery: Recovery,
         now: Timestamp,
         tail: Tail,
     ) -> Result<Resent, Error>;

@@ -7,7 +7,7 @@ use restante_core::{Timestamp, limits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{BulkRetry, Created, Error, Page, Paged, Store, Updated, Window};
+use crate::{BulkRetry, Created, Error, Page, Paged, Recovery, Store, Updated, Window};
 
 /// What a record is. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -229,8 +229,10 @@ pub struct ReplayJob {
     pub failed: u64,
     /// Events that had been acknowledged, or erased, when their turn came.
     pub skipped: u64,
-    /// Of a recovery: the window is on the time at which deliveries were skipped.
+    /// Of a recovery: `since` is on the time at which deliveries were skipped.
     pub by_skip: bool,
+    /// Of a recovery by skip: they were accepted up to then, inclusive; `None`: at any time.
+    pub accepted_until: Option<Timestamp>,
     /// Of a recovery: key of the last delivery looked at.
     pub cursor: i64,
     /// Of a recovery: deliveries beyond this key came later.
@@ -250,9 +252,19 @@ impl ReplayJob {
             failed: 0,
             skipped: 0,
             by_skip: false,
+            accepted_until: None,
             cursor: -1,
             end: -1,
         }
+    }
+
+    /// A recovery. Where it has no bounds of its own, it shows `since`, the last pause, and `now`, the call.
+    pub(crate) fn of_recovery(recovery: Recovery, since: Timestamp, now: Timestamp) -> Self {
+        let (window, by_skip, accepted_until) = match recovery {
+            Recovery::Accepted(window) => (window, false, None),
+            Recovery::SincePause { until } => (Window { since, until: until.unwrap_or(now) }, true, until),
+        };
+        Self { kind: ReplayKind::Recover, by_skip, accepted_until, ..Self::new(window) }
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Delivery {
     pub id: DeliveryId,
     pub message: MessageId,
     pub endpoint: EndpointId,
+    /// Of an email: the address this copy goes to.
+    pub mailbox: Option<String>,
     pub receiver: Receiver,
     pub life: Life,
     pub retry_of: Option<DeliveryId>,
@@ -279,6 +281,7 @@ pub struct LogPlace {
 pub struct DeliveryFilter {
     pub request: Option<RequestId>,
     pub event: Option<EventId>,
+    pub email: Option<EmailId>,
     pub source: Option<SourceId>,
     pub destination: Option<DestinationId>,
     pub webhook: Option<WebhookId>,
@@ -288,6 +291,21 @@ pub struct DeliveryFilter {
     pub since: Option<Timestamp>,
     /// Inclusive, on creation.
     pub until: Option<Timestamp>,
+}
+
+impl DeliveryFilter {
+    /// The one message whose deliveries are wanted. With several kinds named it is the first: nothing is of two.
+    pub(crate) fn message(&self) -> Option<MessageId> {
+        let request = self.request.map(MessageId::Request);
+        request.or(self.event.map(MessageId::Event)).or(self.email.map(MessageId::Email))
+    }
+
+    /// Whether a message is as wanted.
+    pub(crate) fn is_met_by(&self, message: MessageId) -> bool {
+        self.request.is_none_or(|request| message == MessageId::Request(request))
+            && self.event.is_none_or(|event| message == MessageId::Event(event))
+            && self.email.is_none_or(|email| message == MessageId::Email(email))
+    }
 }
 
 impl RequestState {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use restante_core::id::{
-    DeliveryId, DestinationId, EventId, Key, RequestId, SourceId, WebhookId, WorkspaceId, kind,
+    DeliveryId, DestinationId, EmailId, EventId, Key, RequestId, SourceId, WebhookId, WorkspaceId, kind,
 };
 use restante_core::{State as Standing, Timestamp};
 use restante_store::row::{self, DeliveryFilter};
@@ -29,6 +29,9 @@ pub(crate) struct Wanted {
     /// Of this event.
     #[param(value_type = Option<String>)]
     event: Option<EventId>,
+    /// Of this email.
+    #[param(value_type = Option<String>)]
+    email: Option<EmailId>,
     /// Of requests to this source.
     #[param(value_type = Option<String>)]
     source: Option<SourceId>,
@@ -237,9 +240,9 @@ fn cut(mut attempts: Vec<row::Attempt>, page: Page) -> Paged<row::Attempt> {
 impl Wanted {
     fn read(self) -> Result<DeliveryFilter, ApiError> {
         check_span(self.since, self.until)?;
-        let Self { request, event, source, destination, webhook, state, since, until } = self;
+        let Self { request, event, email, source, destination, webhook, state, since, until } = self;
         let state = state.map(|state| state.name().to_owned());
-        Ok(DeliveryFilter { request, event, source, destination, webhook, state, since, until })
+        Ok(DeliveryFilter { request, event, email, source, destination, webhook, state, since, until })
     }
 }
 

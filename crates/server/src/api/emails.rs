@@ -11,10 +11,10 @@ use restante_core::email::{Email, EmailStatus, Scheduled, fingerprint};
 use restante_core::id::{EmailId, Tail, kind};
 use restante_core::idempotency::{Fault, Fingerprint, IdempotencyKey};
 use restante_core::{Timestamp, limits};
-use restante_store::KeyClaim;
 use restante_store::email::{EmailChanged, Item, NewEmail, Sending, Sent};
 use restante_store::record::Mode;
-use restante_store::row::EmailFilter;
+use restante_store::row::{self, EmailFilter};
+use restante_store::{KeyClaim, Page, Paged, Start};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -235,7 +235,7 @@ pub(crate) async fn get(
 /// What webhooks were told about it, oldest first.
 #[utoipa::path(
     get, path = "/v1/emails/{id}/events", operation_id = "emails.list_events", tag = "emails",
-    params(("id" = String, Path, description = "`em_…`")),
+    params(("id" = String, Path, description = "`em_…`"), Paging),
     responses((status = 200, body = wire::Page<wire::EmailEvent>)), security(("key" = ["emails:read"])),
 )]
 pub(crate) async fn list_events(
@@ -248,14 +248,23 @@ pub(crate) async fn list_events(
     show(&api, &caller, id).await?;
     let events = api.store.email_events(caller.workspace, id, api.clock.now()).await?;
     let events = events.ok_or_else(ApiError::not_found::<kind::Email>)?;
-    let total = Some(events.len() as u64);
-    Ok(Json(wire::Page {
-        data: events.iter().map(wire::EmailEvent::new).collect(),
-        has_more: false,
-        next_cursor: None,
-        prev_cursor: None,
-        total: listing.page.total.then_some(total),
-    }))
+    let page = cut(events, listing.page);
+    Ok(Json(wire::Page::new(page, listing.page.total, |event| wire::EmailEvent::new(&event))))
+}
+
+/// Cuts a page out of all events of an email, which are oldest first and stay so on the page: here what follows is newer.
+fn cut(mut events: Vec<row::Event>, page: Page) -> Paged<row::Event> {
+    let total = events.len() as u64;
+    match page.start {
+        // Where the list begins.
+        Start::Newest => {}
+        Start::After(last) => events.retain(|event| event.id.key() > last),
+        Start::Before(first) => {
+            events.retain(|event| event.id.key() < first);
+            events.reverse();
+        }
+    }
+    Paged { total: Some(total), ..Paged::cut(events, page, |event| event.id.key()) }
 }
 
 /// Cancel an email

@@ -33,11 +33,11 @@ pub(crate) struct Paging {
     /// Items on a page, 1 to 100; 25 unless given.
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
-    /// Go on behind the page that gave this `next_cursor`, towards older items.
+    /// Go on behind the page that gave this `next_cursor`.
     cursor: Option<String>,
     /// The same as `cursor`.
     starting_after: Option<String>,
-    /// The page just before the one that gave this `prev_cursor`, towards newer items.
+    /// The page just before the one that gave this `prev_cursor`.
     ending_before: Option<String>,
     /// Whether `total` is wanted.
     include_total: Option<bool>,

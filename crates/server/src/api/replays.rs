@@ -9,7 +9,7 @@ use restante_core::id::{Tail, kind};
 use restante_core::{Timestamp, limits};
 use restante_store::record::ReplayJob;
 use restante_store::row::{LogFilter, LogPlace, LogStatus};
-use restante_store::{Resent, Window};
+use restante_store::{Recovery, Resent, Window};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -202,7 +202,7 @@ pub(crate) async fn replay_delivery(
 /// Recover skipped events
 ///
 /// What came while the webhook was paused goes on the webhook's schedule: what a replay cannot reach. By the time of
-/// acceptance; all that was skipped since the last pause unless a window is given.
+/// acceptance. Without `since` it is what was skipped since the last pause, without `until` up to now.
 #[utoipa::path(
     post, path = "/v1/webhooks/{id}/recover", operation_id = "webhooks.recover", tag = "webhooks",
     params(("id" = String, Path, description = "`whk_…`")), request_body = WindowInput,
@@ -216,11 +216,11 @@ pub(crate) async fn recover(
     Body(input): Body<WindowInput>,
 ) -> Result<(StatusCode, Json<wire::Recovery>), ApiError> {
     let (now, tail) = (api.clock.now(), Tail::from_bits(api.clock.draw()));
-    let window = match (input.since, input.until) {
-        (None, None) => None,
-        (since, _) => Some(input.read(since.unwrap_or_default(), now)?),
+    let recovery = match input.since {
+        Some(since) => Recovery::Accepted(input.read(since, now)?),
+        None => Recovery::SincePause { until: input.until },
     };
-    let resent = api.store.recover(caller.workspace, id, window, now, tail).await?;
+    let resent = api.store.recover(caller.workspace, id, recovery, now, tail).await?;
     Ok((StatusCode::ACCEPTED, Json(started(resent)?)))
 }
 

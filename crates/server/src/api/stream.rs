@@ -38,8 +38,8 @@ pub(crate) struct Wanted {
 /// Follow what happens
 ///
 /// Server-sent events from now on. `request`: as in lists. `event`: as in lists, for keys with the scope `events:read`.
-/// `delivery`: a delivery with its attempts, each time it changes. `lagged`: `{"missed": n}` changes came faster than
-/// they could be sent.
+/// `email`: as in lists, each time it changes, for keys with the scope `emails:read`. `delivery`: a delivery with its
+/// attempts, each time it changes. `lagged`: `{"missed": n}` changes came faster than they could be sent.
 #[utoipa::path(
     get, path = "/v1/stream", operation_id = "stream.follow", tag = "stream",
     params(Wanted), responses((status = 200, body = String, content_type = "text/event-stream")),

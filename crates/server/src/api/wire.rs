@@ -29,15 +29,15 @@ pub(crate) use outbound::{
     ReplayPreview, Secret, Webhook, WebhookTest,
 };
 
-/// One page of a list, newest first.
+/// One page of a list, newest first unless the call says otherwise.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {
     pub(crate) data: Vec<T>,
-    /// Whether older items follow.
+    /// Whether more items follow.
     pub(crate) has_more: bool,
-    /// Give this as `cursor` for older items.
+    /// Give this as `cursor` for the items that follow.
     pub(crate) next_cursor: Option<String>,
-    /// Give this as `ending_before` for newer items.
+    /// Give this as `ending_before` for the items before.
     pub(crate) prev_cursor: Option<String>,
     /// How many there are in all; only with `include_total`, and null where counting would take too long.
     #[serde(skip_serializing_if = "Option::is_none")]

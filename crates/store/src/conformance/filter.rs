@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use restante_core::Timestamp;
+use restante_core::email::Role;
 use restante_core::endpoint::EndpointId;
-use restante_core::id::{DeliveryId, RequestId};
+use restante_core::id::{DeliveryId, EmailId, RequestId, Tail};
 use restante_core::retry::Schedule;
 
 use super::{World, failed, ok};
@@ -153,6 +154,33 @@ pub async fn deliveries_by_what_they_belong_to(mut world: World) {
     let contradiction = DeliveryFilter { source: Some(other.id), ..by_destination };
     assert!(deliveries(&world, contradiction).await.is_empty());
     assert_eq!(deliveries(&world, all()).await, of(&|_| true));
+}
+
+pub async fn deliveries_by_email(mut world: World) {
+    let (source, destination) = world.pair().await;
+    let request = world.receive(&source).await;
+    world.tray.take();
+    let email = world.mail_to(&[(Role::To, "a@one.example"), (Role::Cc, "b@two.example")]).await;
+    let mut own: Vec<DeliveryId> = world.tray.take().iter().map(|it| it.lease.delivery).collect();
+    own.sort_unstable_by_key(|id| std::cmp::Reverse(id.key()));
+    world.mail_to(&[(Role::To, "a@one.example")]).await;
+    let of = |email| DeliveryFilter { email: Some(email), ..DeliveryFilter::default() };
+    assert_eq!(own.len(), 2);
+    assert_eq!(deliveries(&world, of(email)).await, own);
+    let in_state = |state: &str| DeliveryFilter { state: Some(state.into()), ..of(email) };
+    assert_eq!(deliveries(&world, in_state("sending")).await, own);
+    let unknown = EmailId::new(email.key(), Tail::from_bits(email.tail().value() ^ 1));
+    for nothing in [
+        in_state("delivered"),
+        DeliveryFilter { request: Some(request), ..of(email) },
+        DeliveryFilter { source: Some(source.id), ..of(email) },
+        DeliveryFilter { destination: Some(destination), ..of(email) },
+        of(unknown),
+    ] {
+        assert!(deliveries(&world, nothing.clone()).await.is_empty(), "{nothing:?}");
+    }
+    world.workspace = world.new_workspace("second").await;
+    assert!(deliveries(&world, of(email)).await.is_empty());
 }
 
 pub async fn deliveries_by_state_and_time(mut world: World) {

@@ -12,7 +12,7 @@ use restante_core::{State, Timestamp};
 use super::{World, failed, ok};
 use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::Mode;
-use crate::row::EmailFilter;
+use crate::row::{DeliveryFilter, EmailFilter};
 use crate::{KeyClaim, Page};
 
 const A_DAY: u64 = 24 * 3600 * 1000;
@@ -62,6 +62,23 @@ pub async fn an_emails_bytes_carry_its_id(mut world: World) {
     let parcel = world.parcel();
     let Content::Email(mail) = &parcel.content.message else { panic!("it is no email") };
     assert_eq!((mail.sender.as_str(), mail.test, &mail.mime), ("s@from.example", false, &mime));
+}
+
+pub async fn a_delivery_names_its_mailbox(mut world: World) {
+    let (source, _) = world.pair().await;
+    let request = world.receive(&source).await;
+    let email = world.mail_to(&[(Role::To, "A@one.example"), (Role::Bcc, "b@two.example")]).await;
+    let (store, workspace, now) = (&world.store, world.workspace, world.now);
+    let listed = store.deliveries(workspace, DeliveryFilter::default(), Page::newest(10), now).await.unwrap();
+    let mailboxes: Vec<Option<&str>> = listed.items.iter().map(|it| it.mailbox.as_deref()).collect();
+    assert_eq!(mailboxes, [Some("b@two.example"), Some("A@one.example"), None]);
+    for shown in &listed.items {
+        let one = store.delivery(workspace, shown.id, now).await.unwrap().unwrap();
+        assert_eq!((one.message, &one.mailbox), (shown.message, &shown.mailbox));
+    }
+    assert_eq!(listed.items[0].message, MessageId::Email(email));
+    let request = store.request(workspace, request, now).await.unwrap().unwrap();
+    assert_eq!(request.deliveries[0].mailbox, None);
 }
 
 pub async fn domains_have_lanes_of_their_own(mut world: World) {

@@ -9,11 +9,11 @@ use restante_core::{State, Timestamp};
 use super::{World, failed, ok, started};
 use crate::record::{ReplayKind, ReplayState};
 use crate::row::Trigger;
-use crate::{Parcel, Resent, Window};
+use crate::{Parcel, Recovery, Resent, Window};
 
-async fn recover(world: &mut World, webhook: WebhookId, window: Option<Window>) -> Resent {
+async fn recover(world: &mut World, webhook: WebhookId, recovery: impl Into<Recovery>) -> Resent {
     let tail = world.tail();
-    world.store.recover(world.workspace, webhook, window, world.now, tail).await.unwrap()
+    world.store.recover(world.workspace, webhook, recovery.into(), world.now, tail).await.unwrap()
 }
 
 /// Recovers what was skipped since the last pause.
@@ -112,6 +112,31 @@ pub async fn a_window_takes_what_a_pause_skipped_by_when_it_was_accepted(mut wor
     assert_eq!(events(&world.run(ok()).await), [pending]);
     assert_eq!(started(recover(&mut world, webhook, window(late)).await).1, 1);
     assert_eq!(events(&world.run(ok()).await), [during]);
+}
+
+pub async fn an_end_alone_takes_what_the_last_pause_skipped_up_to_then(mut world: World) {
+    let webhook = world.webhook().await;
+    world.pause(webhook).await;
+    let before = publish(&mut world).await;
+    world.activate(webhook).await;
+    world.pass(10);
+    let early = world.now;
+    let pending = world.emit_unattempted().await;
+    world.pass(10);
+    world.pause(webhook).await;
+    let paused_at = world.now;
+    let first = publish(&mut world).await;
+    world.pass(1);
+    let second = publish(&mut world).await;
+    world.activate(webhook).await;
+    for (until, expected) in [(early, pending), (paused_at, first), (world.now, second)] {
+        let recovery = Recovery::SincePause { until: Some(until) };
+        let (id, count) = started(recover(&mut world, webhook, recovery).await);
+        assert_eq!((count, events(&world.run(ok()).await)), (1, vec![expected]));
+        let job = world.job(id).await;
+        assert_eq!((job.since, job.until, job.state), (paused_at, until, ReplayState::Done));
+    }
+    assert_eq!(state(&world, before).await, State::Skipped, "an earlier pause skipped it");
 }
 
 pub async fn what_is_recovered_runs_its_schedule(mut world: World) {

@@ -25,7 +25,7 @@ use tokio_postgres::Row;
 
 use super::Fault;
 use super::codec::{
-    DELIVERY_BY_KEY, DELIVERY_COLUMNS, DELIVERY_TABLES, EVENT, REQUEST, Stored, read_delivery,
+    DELIVERY_BY_KEY, DELIVERY_COLUMNS, DELIVERY_TABLES, EMAIL, EVENT, REQUEST, Stored, read_delivery,
 };
 use super::config::{ended, workspace_row};
 use super::scan::{by_keys, deliveries_by_keys};
@@ -223,16 +223,19 @@ impl<'a> Reader<'a> {
             stored.iter().filter_map(|it| views.get(&it.row.message).map(|view| (it, *view))).collect();
         self.learn_endpoints(known.iter().map(|(it, _)| it.row.endpoint).collect()).await?;
         let mut attempts = if attempts { self.attempts_of(owner, &known).await? } else { HashMap::new() };
+        let of_emails = known.iter().filter(|(_, view)| view.kind == EMAIL).map(|(it, _)| it.row.key);
+        let mut mailboxes = self.mailboxes_of(owner, &of_emails.collect::<Vec<_>>()).await?;
         let mut shown = Vec::with_capacity(known.len());
         for (it, view) in known {
             let mut delivery = self.bare_delivery(it, view)?;
             delivery.attempts = attempts.remove(&it.row.key).unwrap_or_default();
+            delivery.mailbox = mailboxes.remove(&it.row.key);
             shown.push(delivery);
         }
         Ok(shown)
     }
 
-    /// A delivery without attempts.
+    /// A delivery without attempts and mailbox.
     fn bare_delivery(&self, stored: &Stored, view: &MessageView) -> Result<row::Delivery, Fault> {
         let row = &stored.row;
         let endpoint = self.endpoint(row.endpoint)?;
@@ -242,6 +245,7 @@ impl<'a> Reader<'a> {
             id: DeliveryId::new(Key::from_value(row.key), view.tail),
             message: view.id(),
             endpoint: endpoint.id,
+            mailbox: None,
             receiver: endpoint.receiver.clone(),
             life: life.unwrap_or_else(|| row.life.clone()),
             retry_of: row.retry_of.map(|key| DeliveryId::new(Key::from_value(key), view.tail)),

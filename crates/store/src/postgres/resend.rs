@@ -10,7 +10,7 @@ use super::jobs::kind_name;
 use super::read::{Skipped, failed_in, find_webhook};
 use super::tx::Tx;
 use crate::record::{Draft, Kind, ReplayJob, ReplayKind, ReplayState};
-use crate::{Resent, Window};
+use crate::{Recovery, Resent, Window};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// So many days back it is known what was used of their quotas: the clock may be set back.
@@ -77,7 +77,7 @@ impl Tx {
         &mut self,
         workspace: WorkspaceId,
         webhook: WebhookId,
-        window: Option<Window>,
+        recovery: Recovery,
         now: Timestamp,
         tail: Tail,
     ) -> Result<Resent, Fault> {
@@ -87,17 +87,15 @@ impl Tx {
             return Ok(Resent::Paused);
         }
         let paused_at = view.standing.paused_at;
-        let total = Skipped::new(window, paused_at).count(self, record.workspace, record.row).await?;
+        let total = Skipped::new(recovery, paused_at).count(self, record.workspace, record.row).await?;
         let since = Timestamp::from_millis(paused_at.unwrap_or(record.raw.created_at.millis()));
         let job = ReplayJob {
-            kind: ReplayKind::Recover,
             state: self.first_state(record.row).await?,
             total,
-            by_skip: window.is_none(),
             // No key is the last that all nodes have made. While the recovery is open nothing else is skipped: a
             // pause would end it.
             end: i64::MAX,
-            ..ReplayJob::new(window.unwrap_or(Window { since, until: now }))
+            ..ReplayJob::of_recovery(recovery, since, now)
         };
         self.start(&record, &job, &[], now, tail).await
     }

@@ -21,8 +21,8 @@ use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    KeyClaim, Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated,
-    Vitals, Window, row,
+    KeyClaim, Lease, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried, Settled, Store,
+    Updated, Vitals, Window, row,
 };
 
 /// What has to be alone to change a kind of record: nodes keep these in memory.
@@ -272,12 +272,12 @@ impl Store for Postgres {
         &self,
         workspace: WorkspaceId,
         webhook: WebhookId,
-        window: Option<Window>,
+        recovery: Recovery,
         now: Timestamp,
         tail: Tail,
     ) -> Result<Resent, Error> {
         self.node
-            .write(Access::Messages, move |tx| Box::pin(tx.recover(workspace, webhook, window, now, tail)))
+            .write(Access::Messages, move |tx| Box::pin(tx.recover(workspace, webhook, recovery, now, tail)))
             .await
     }
 

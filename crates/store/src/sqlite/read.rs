@@ -315,6 +315,7 @@ impl<'a> Reader<'a> {
         attempts: bool,
     ) -> Result<row::Delivery, Fault> {
         let now = self.now;
+        let mailbox = if view.kind == EMAIL { mail::mailbox(self.conn, row.key)? } else { None };
         let endpoint = self.endpoint(row.endpoint)?;
         // What a deletion or a pause has not swept yet counts as ended.
         let life = ended(endpoint.gone, endpoint.standing, row, now);
@@ -322,6 +323,7 @@ impl<'a> Reader<'a> {
             id: DeliveryId::new(Key::from_value(row.key), view.tail),
             message: view.id(),
             endpoint: endpoint.id,
+            mailbox,
             receiver: endpoint.receiver.clone(),
             life: life.unwrap_or_else(|| row.life.clone()),
             retry_of: row.retry_of.map(|key| DeliveryId::new(Key::from_value(key), view.tail)),

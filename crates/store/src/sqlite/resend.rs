@@ -13,7 +13,7 @@ use super::jobs::Job;
 use super::scan::{Range, sql_limit};
 use super::{Fault, history};
 use crate::record::{Draft, Kind, ReplayJob, ReplayKind, ReplayState};
-use crate::{Resent, Window};
+use crate::{Recovery, Resent, Window};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// So many days back it is known what was used of their quotas: the clock may be set back.
@@ -87,8 +87,8 @@ pub(super) fn remove_item(conn: &Connection, job: i64, position: i64) -> Result<
 pub(super) enum Skipped {
     /// Accepted in this window.
     Accepted(Window),
-    /// Skipped since then.
-    Since(i64),
+    /// Skipped since then, accepted up to `until`.
+    Since { since: i64, until: Option<Timestamp> },
 }
 
 /// Some keys of skipped deliveries.
@@ -100,15 +100,21 @@ pub(super) struct SkippedKeys {
 }
 
 impl Skipped {
-    /// `window: None`: what was skipped since the last pause.
-    fn new(window: Option<Window>, paused_at: Option<i64>) -> Self {
-        window.map_or(Self::Since(paused_at.unwrap_or(0)), Self::Accepted)
+    /// `paused_at`: when it was last paused.
+    fn new(recovery: Recovery, paused_at: Option<i64>) -> Self {
+        match recovery {
+            Recovery::Accepted(window) => Self::Accepted(window),
+            Recovery::SincePause { until } => Self::Since { since: paused_at.unwrap_or(0), until },
+        }
     }
 
-    /// What a job takes. Without a window its own bounds are the pause and the call.
+    /// What a job takes.
     pub(super) fn of(job: &ReplayJob) -> Self {
-        let window = Window { since: job.since, until: job.until };
-        if job.by_skip { Self::Since(job.since.millis()) } else { Self::Accepted(window) }
+        if job.by_skip {
+            Self::Since { since: job.since.millis(), until: job.accepted_until }
+        } else {
+            Self::Accepted(Window { since: job.since, until: job.until })
+        }
     }
 
     /// Up to `most` keys of a webhook's skipped deliveries, those beyond `above` and up to `until`.
@@ -140,14 +146,13 @@ impl Skipped {
     }
 
     fn bounds(self, conn: &Connection, above: i64, until: i64) -> Result<(i64, i64), Fault> {
-        Ok(match self {
-            Self::Since(_) => (above, until),
-            Self::Accepted(window) => {
-                let lead = history::key_lead(conn)?;
-                let range = Range::of_times(Some(window.since), Some(window.until), lead);
-                (above.max(range.above), until.min(range.below.saturating_sub(1)))
-            }
-        })
+        let (first, last) = match self {
+            Self::Since { until: None, .. } => return Ok((above, until)),
+            Self::Since { until: Some(last), .. } => (None, last),
+            Self::Accepted(window) => (Some(window.since), window.until),
+        };
+        let range = Range::of_times(first, Some(last), history::key_lead(conn)?);
+        Ok((above.max(range.above), until.min(range.below.saturating_sub(1))))
     }
 
     fn takes(self, accepted_at: Option<i64>, skipped_at: Option<i64>) -> bool {
@@ -155,7 +160,10 @@ impl Skipped {
             Self::Accepted(window) => {
                 accepted_at.is_some_and(|at| (window.since.millis()..=window.until.millis()).contains(&at))
             }
-            Self::Since(since) => skipped_at.is_some_and(|at| at >= since),
+            Self::Since { since, until } => {
+                let in_time = until.is_none_or(|until| accepted_at.is_some_and(|at| at <= until.millis()));
+                in_time && skipped_at.is_some_and(|at| at >= since)
+            }
         }
     }
 
@@ -265,25 +273,24 @@ impl Engine {
         &mut self,
         workspace: WorkspaceId,
         webhook: WebhookId,
-        window: Option<Window>,
+        recovery: impl Into<Recovery>,
         now: Timestamp,
         tail: Tail,
     ) -> Result<Resent, Fault> {
+        let recovery = recovery.into();
         let Some(record) = find_webhook(&self.conn, workspace, webhook)? else { return Ok(Resent::NotFound) };
         let entry = self.endpoint(record.row)?;
         if entry.settings.receiver.is_paused() {
             return Ok(Resent::Paused);
         }
         let paused_at = entry.standing.paused_at;
-        let total = Skipped::new(window, paused_at).count(&self.conn, record.row)?;
+        let total = Skipped::new(recovery, paused_at).count(&self.conn, record.row)?;
         let since = Timestamp::from_millis(paused_at.unwrap_or(record.raw.created_at.millis()));
         let job = ReplayJob {
-            kind: ReplayKind::Recover,
             state: self.first_state(record.row),
             total,
-            by_skip: window.is_none(),
             end: self.last_key,
-            ..ReplayJob::new(window.unwrap_or(Window { since, until: now }))
+            ..ReplayJob::of_recovery(recovery, since, now)
         };
         self.start(&record, &job, &[], now, tail)
     }

@@ -21,8 +21,8 @@ use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    KeyClaim, Lease, Page, Paged, Published, Publishing, Replayed, Resent, Retried, Settled, Store, Updated,
-    Vitals, Window, row,
+    KeyClaim, Lease, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried, Settled, Store,
+    Updated, Vitals, Window, row,
 };
 
 /// Leases settled as lost in one transaction when taking over.
@@ -224,11 +224,11 @@ impl Store for Sqlite {
         &self,
         workspace: WorkspaceId,
         webhook: WebhookId,
-        window: Option<Window>,
+        recovery: Recovery,
         now: Timestamp,
         tail: Tail,
     ) -> Result<Resent, Error> {
-        self.write(Task::Alone, move |engine| engine.recover(workspace, webhook, window, now, tail)).await
+        self.write(Task::Alone, move |engine| engine.recover(workspace, webhook, recovery, now, tail)).await
     }
 
     async fn clear_run(&self, workspace: WorkspaceId, webhook: WebhookId) -> Result<bool, Error> {

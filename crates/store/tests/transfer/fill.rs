@@ -74,7 +74,7 @@ pub(crate) async fn fill(world: &mut World) -> Filled {
     world.store.cancel(world.workspace, born[0].lease.delivery, world.now).await.unwrap();
     in_flight.extend(born);
     let (now, tail) = (world.now, world.tail());
-    let (recovery, _) = started(world.store.recover(first, recovered, None, now, tail).await.unwrap());
+    let (recovery, _) = started(world.store.recover(first, recovered, None.into(), now, tail).await.unwrap());
     let (paused, sending) = paused_and_unmarked(world).await;
     in_flight.push(sending);
     world.mail_to(&[(Role::To, "may@have.example")]).await;
@@ -311,7 +311,8 @@ pub(crate) async fn go_on(world: &mut World, filled: &Filled) -> Vec<String> {
     world.activate(filled.paused).await;
     let (now, tail) = (world.now, world.tail());
     let window = Some(Window { since: now - Duration::from_secs(30 * 24 * 3600), until: now });
-    let recovery = world.store.recover(world.workspace, filled.paused, window, now, tail).await.unwrap();
+    let recovery =
+        world.store.recover(world.workspace, filled.paused, window.into(), now, tail).await.unwrap();
     let (recovery, count) = started(recovery);
     told.push(format!("to recover: {count}"));
     world.run(ok()).await;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::openapi;
 
 /// Reads events of an open stream until `count` came.
 async fn events(body: &mut Body, count: usize) -> Vec<(String, Value)> {
@@ -64,6 +65,32 @@ async fn events_are_told_as_lists_show_them_and_so_are_their_deliveries() {
     let last = deliveries[1];
     assert_eq!((&last["event_id"], &last["attempts"][0]["result"]), (&json!(id), &json!("delivered")));
     assert_eq!((events.len(), deliveries.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn emails_are_told_as_lists_show_them_and_their_deliveries_with_the_recipient() {
+    let world = World::new().await;
+    world.attach().await;
+    let mut stream = follow(&world, &world.admin, "/v1/stream").await;
+    let body = json!({"from": "a@x.example", "to": "b@y.example", "subject": "s", "text": "one"});
+    let id = text(&world.post("/v1/emails", body).await.expect(202), "id");
+    let mut told = events(&mut stream, 1).await;
+    while !["email", "delivery"].iter().all(|wanted| told.iter().any(|(name, _)| name == wanted)) {
+        told.extend(events(&mut stream, 1).await);
+    }
+    let of = |wanted: &str| told.iter().find(|(name, _)| name == wanted).map(|(_, data)| data).unwrap();
+    assert_eq!(*of("email"), world.get("/v1/emails").await.expect(200)["data"][0]);
+    let delivery = of("delivery");
+    assert_eq!((&delivery["email_id"], &delivery["recipient"]), (&json!(id), &json!("b@y.example")));
+}
+
+#[test]
+fn all_that_a_stream_tells_is_described() {
+    let document: Value = serde_json::from_str(&openapi()).unwrap();
+    let told = text(&document["paths"]["/v1/stream"]["get"], "description");
+    for name in ["request", "event", "email", "delivery", "lagged"] {
+        assert!(told.contains(&format!("`{name}`")), "{name}: {told}");
+    }
 }
 
 #[tokio::test]

@@ -144,6 +144,39 @@ async fn a_delivery_is_replayed_only_below_its_own_webhook() {
 }
 
 #[tokio::test]
+async fn a_recovery_begins_at_the_last_pause_unless_told_otherwise() {
+    let world = World::new().await;
+    let path = path(&create(&world, json!({"events": ["*"]})).await);
+    let publish = async || world.post("/v1/events", json!({"type": "a.b", "data": 1})).await.expect(202);
+    let set = async |status: &str| world.patch(&path, json!({"status": status})).await.expect(200);
+    for _ in 0..2 {
+        set("paused").await;
+        publish().await;
+        world.clock.advance(std::time::Duration::from_secs(60));
+        publish().await;
+        set("active").await;
+        world.clock.advance(std::time::Duration::from_secs(60));
+    }
+    let recover = async |body: Value| {
+        let started = world.post(&format!("{path}/recover"), body).await.expect(202);
+        let listed = world.get(&format!("{path}/replays?limit=1")).await.expect(200)["data"][0].clone();
+        assert_eq!(listed["id"], started["id"]);
+        (started["events"].clone(), listed["since"].clone(), listed["until"].clone())
+    };
+    let (paused, now) = ("2026-11-29T23:21:41.000Z", "2026-11-29T23:23:41.000Z");
+    // Nothing is sent yet: there is no dispatcher.
+    for (body, events, since, until) in [
+        (json!({"until": paused}), 1, paused, paused),
+        (json!({"until": now}), 2, paused, now),
+        (json!({}), 2, paused, now),
+        (json!({"since": "2026-11-29T23:19:41Z"}), 4, "2026-11-29T23:19:41.000Z", now),
+        (json!({"until": "2026-11-29T23:19:41Z"}), 0, paused, "2026-11-29T23:19:41.000Z"),
+    ] {
+        assert_eq!(recover(body.clone()).await, (json!(events), json!(since), json!(until)), "{body}");
+    }
+}
+
+#[tokio::test]
 async fn the_bodies_of_calls_that_send_again_are_checked() {
     let world = World::new().await;
     let path = path(&create(&world, json!({})).await);

@@ -131,6 +131,10 @@ pub(crate) struct Delivery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, required = false)]
     webhook_id: Option<WebhookId>,
+    /// The address of the mailbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    recipient: Option<String>,
     /// `pending`, `sending`, `delivered`, `failed`, `cancelled` or `skipped`.
     state: &'static str,
     /// Why it failed or was cancelled.
@@ -181,6 +185,7 @@ impl Delivery {
             email_id,
             destination_id,
             webhook_id,
+            recipient: delivery.mailbox,
             state: life.state.name(),
             reason: life.state.reason(),
             cancel_requested: life.cancel_requested(),
@@ -213,7 +218,7 @@ pub(crate) struct Attempt {
     number: u32,
     /// `automatic`, `manual` or `replay`.
     trigger: &'static str,
-    /// `http` or `cli`.
+    /// `http`, `cli` or `smtp`.
     channel: &'static str,
     /// Where it was sent.
     url: String,

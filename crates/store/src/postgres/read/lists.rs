@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 
 use restante_core::endpoint::EndpointId;
 use restante_core::id::{Key, WorkspaceId};
-use restante_core::message::MessageId;
 
 use super::views::MessageView;
 use super::{Reader, delivery_keys};
@@ -73,8 +72,7 @@ impl Reader<'_> {
         owner: i64,
         filter: &DeliveryFilter,
     ) -> Result<Among, Fault> {
-        let message = filter.request.map(MessageId::Request).or(filter.event.map(MessageId::Event));
-        if let Some(message) = message {
+        if let Some(message) = filter.message() {
             let view = self.visible_one(owner, message.key().value()).await?;
             let Some(view) = view else { return Ok(Among::Keys(Vec::new())) };
             return Ok(Among::Keys(delivery_keys(self.sql, owner, view.key, view.fanout).await?));
@@ -247,8 +245,7 @@ impl DeliveryFilter {
     /// Whether all but the source is as wanted.
     fn matches_shown(&self, shown: &row::Delivery) -> bool {
         self.state.as_ref().is_none_or(|state| shown.life.state.name() == state)
-            && self.request.is_none_or(|request| shown.message == MessageId::Request(request))
-            && self.event.is_none_or(|event| shown.message == MessageId::Event(event))
+            && self.is_met_by(shown.message)
             && self.destination.is_none_or(|id| shown.endpoint == EndpointId::Destination(id))
             && self.webhook.is_none_or(|id| shown.endpoint == EndpointId::Webhook(id))
             && self.since.is_none_or(|since| shown.created_at >= since)

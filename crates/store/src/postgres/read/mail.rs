@@ -169,6 +169,16 @@ impl Reader<'_> {
         Ok(found)
     }
 
+    /// The addresses that deliveries of emails go to, by the deliveries' keys.
+    pub(super) async fn mailboxes_of(&self, owner: i64, keys: &[i64]) -> Result<HashMap<i64, String>, Fault> {
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let statement = "SELECT delivery, email FROM recipient WHERE workspace = $1 AND delivery = ANY($2)";
+        let rows = self.sql.query(statement, &[&owner, &keys]).await?;
+        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    }
+
     /// What the latest attempts that failed were told, by their deliveries' keys.
     async fn errors_of(&self, owner: i64, keys: &[i64]) -> Result<HashMap<i64, String>, Fault> {
         let statement = format!(

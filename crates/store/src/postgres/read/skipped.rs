@@ -1,19 +1,21 @@
 //! Which skipped deliveries a recovery of a webhook takes.
 
-use crate::Window;
+use restante_core::Timestamp;
+
 use crate::postgres::Fault;
 use crate::postgres::config::standing;
 use crate::postgres::scan::{self, Range};
 use crate::postgres::sql::{Sql, sql_limit};
 use crate::record::ReplayJob;
+use crate::{Recovery, Window};
 
 /// Which skipped deliveries a recovery takes.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::postgres) enum Skipped {
     /// Accepted in this window.
     Accepted(Window),
-    /// Skipped since then.
-    Since(i64),
+    /// Skipped since then, accepted up to `until`.
+    Since { since: i64, until: Option<Timestamp> },
 }
 
 /// Some keys of skipped deliveries.
@@ -25,15 +27,21 @@ pub(in crate::postgres) struct SkippedKeys {
 }
 
 impl Skipped {
-    /// `window: None`: what was skipped since the last pause.
-    pub(in crate::postgres) fn new(window: Option<Window>, paused_at: Option<i64>) -> Self {
-        window.map_or(Self::Since(paused_at.unwrap_or(0)), Self::Accepted)
+    /// `paused_at`: when it was last paused.
+    pub(in crate::postgres) fn new(recovery: Recovery, paused_at: Option<i64>) -> Self {
+        match recovery {
+            Recovery::Accepted(window) => Self::Accepted(window),
+            Recovery::SincePause { until } => Self::Since { since: paused_at.unwrap_or(0), until },
+        }
     }
 
-    /// What a job takes. Without a window its own bounds are the pause and the call.
+    /// What a job takes.
     pub(in crate::postgres) fn of(job: &ReplayJob) -> Self {
-        let window = Window { since: job.since, until: job.until };
-        if job.by_skip { Self::Since(job.since.millis()) } else { Self::Accepted(window) }
+        if job.by_skip {
+            Self::Since { since: job.since.millis(), until: job.accepted_until }
+        } else {
+            Self::Accepted(Window { since: job.since, until: job.until })
+        }
     }
 
     /// Up to `most` keys of a webhook's skipped deliveries, those beyond `above` and up to `until`.
@@ -66,14 +74,13 @@ impl Skipped {
     }
 
     async fn bounds(self, sql: &Sql, above: i64, until: i64) -> Result<(i64, i64), Fault> {
-        Ok(match self {
-            Self::Since(_) => (above, until),
-            Self::Accepted(window) => {
-                let lead = scan::key_lead(sql).await?;
-                let range = Range::of_times(Some(window.since), Some(window.until), lead);
-                (above.max(range.above), until.min(range.below.saturating_sub(1)))
-            }
-        })
+        let (first, last) = match self {
+            Self::Since { until: None, .. } => return Ok((above, until)),
+            Self::Since { until: Some(last), .. } => (None, last),
+            Self::Accepted(window) => (Some(window.since), window.until),
+        };
+        let range = Range::of_times(first, Some(last), scan::key_lead(sql).await?);
+        Ok((above.max(range.above), until.min(range.below.saturating_sub(1))))
     }
 
     fn takes(self, accepted_at: Option<i64>, skipped_at: Option<i64>) -> bool {
@@ -81,7 +88,10 @@ impl Skipped {
             Self::Accepted(window) => {
                 accepted_at.is_some_and(|at| (window.since.millis()..=window.until.millis()).contains(&at))
             }
-            Self::Since(since) => skipped_at.is_some_and(|at| at >= since),
+            Self::Since { since, until } => {
+                let in_time = until.is_none_or(|until| accepted_at.is_some_and(|at| at <= until.millis()));
+                in_time && skipped_at.is_some_and(|at| at >= since)
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 use restante_core::Timestamp;
 use restante_core::endpoint::EndpointId;
 use restante_core::id::{Key, WorkspaceId};
-use restante_core::message::MessageId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{MessageView, Reader, delivery_row};
@@ -115,8 +114,7 @@ impl Reader<'_> {
             let source = reader.feed(view.feed)?.id;
             let shown = reader.delivery_view(&row, &view, false)?;
             let wanted = filter.state.as_ref().is_none_or(|state| shown.life.state.name() == state)
-                && filter.request.is_none_or(|request| shown.message == MessageId::Request(request))
-                && filter.event.is_none_or(|event| shown.message == MessageId::Event(event))
+                && filter.is_met_by(shown.message)
                 && filter.source.is_none_or(|wanted| view.kind == REQUEST && source == wanted)
                 && filter.destination.is_none_or(|id| shown.endpoint == EndpointId::Destination(id))
                 && filter.webhook.is_none_or(|id| shown.endpoint == EndpointId::Webhook(id))
@@ -129,8 +127,7 @@ impl Reader<'_> {
     /// The narrowest set of deliveries that the filter's matches are in.
     fn deliveries_among(&mut self, workspace: WorkspaceId, filter: &DeliveryFilter) -> Result<Among, Fault> {
         let nothing = Among::Keys(Vec::new());
-        let message = filter.request.map(MessageId::Request).or(filter.event.map(MessageId::Event));
-        if let Some(message) = message {
+        if let Some(message) = filter.message() {
             let Some(view) = self.visible(workspace, message.key().value())? else { return Ok(nothing) };
             return Ok(Among::Keys(delivery_keys(self.conn, view.key, view.fanout)?));
         }

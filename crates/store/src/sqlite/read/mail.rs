@@ -3,7 +3,7 @@
 use restante_core::Timestamp;
 use restante_core::email::Standing;
 use restante_core::id::{EmailId, Key, RecipientId, WorkspaceId};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::lists::{Among, Walk};
 use super::{MessageView, Reader, delivery_row};
@@ -160,4 +160,10 @@ impl Reader<'_> {
             error,
         }))
     }
+}
+
+/// The address that a delivery of an email goes to.
+pub(super) fn mailbox(conn: &Connection, delivery: i64) -> Result<Option<String>, Fault> {
+    let mut statement = conn.prepare_cached("SELECT email FROM recipient WHERE delivery = ?1")?;
+    Ok(statement.query_row([delivery], |row| row.get(0)).optional()?)
 }
