@@ -8,6 +8,7 @@ mod listing;
 mod live;
 mod nouns;
 mod pending;
+mod pools;
 mod runtime;
 mod setup;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method};
+use url::Url;
 
 use crate::calls::Call;
 
@@ -53,9 +55,9 @@ pub struct Client {
 
 /// What all clones of a client have in common.
 struct Shared {
-    http: reqwest::Client,
-    /// Scheme, host and the path before `/v1`, without a slash at the end.
-    base: String,
+    pools: pools::Pools,
+    /// Scheme, host and the path before `/v1`, without a slash at the end unless it is all of it.
+    base: Url,
     authorization: HeaderValue,
     options: Options,
     budget: budget::Budget,
@@ -117,6 +119,6 @@ impl Client {
 /// Shows where it goes, and nothing of the key.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.shared.base).finish_non_exhaustive()
+        f.debug_struct("Client").field("url", &self.shared.base.as_str()).finish_non_exhaustive()
     }
 }

@@ -226,7 +226,7 @@ pub struct ResultFrame {
     pub status: ResultStatus,
     /// Of the local service's response, if there was one.
     pub response_code: Option<u16>,
-    /// `invalid_url`, `network_error`, or none.
+    /// [`INVALID_URL`], [`NETWORK_ERROR`], [`TIMEOUT`], or none.
     pub message: Option<String>,
     /// In microseconds.
     pub delivery_duration: u64,
@@ -249,6 +249,9 @@ pub enum ResultStatus {
 pub const INVALID_URL: &str = "invalid_url";
 /// The client's word for a local service that does not answer.
 pub const NETWORK_ERROR: &str = "network_error";
+
+/// The word of clients of [`PROTOCOL`] for a local service that has not answered in time.
+pub const TIMEOUT: &str = "timeout";
 
 /// A frame that cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -78,7 +78,7 @@ impl Course {
         let prepared = draft.prepare(client)?;
         let span = tracing::debug_span!(
             "restante.call",
-            call.name = prepared.name,
+            call.name = prepared.name.as_ref(),
             call.class = prepared.class.name(),
             call.key = prepared.key,
             call.tries = field::Empty,
@@ -101,6 +101,7 @@ impl Course {
     /// The next try.
     pub(super) fn attempt(
         &mut self,
+        http: reqwest::Client,
         reading: Reading,
     ) -> impl Future<Output = Tried> + Send + 'static + use<> {
         self.tries += 1;
@@ -117,7 +118,7 @@ impl Course {
             Some(left) if left < timeout => Limit { time: left, of: "of the call's deadline" },
             Some(_) | None => Limit { time: timeout, of: "of a try" },
         };
-        attempt(self.client.shared.http.clone(), self.prepared.request(), limit, reading).instrument(span)
+        attempt(http, self.prepared.request(&self.client), limit, reading).instrument(span)
     }
 
     /// What follows from how a try ended.
@@ -129,7 +130,9 @@ impl Course {
                 self.span.record("http.response.status_code", head.status);
                 let asked = head.text(RETRY_AFTER);
                 // A date is the server's, and is read by its clock.
-                now = head.text(DATE).and_then(date).unwrap_or(now);
+                if asked.is_some() {
+                    now = head.text(DATE).and_then(date).unwrap_or(now);
+                }
                 (Outcome::Status { status: head.status, retry_after: asked }, asked)
             }
             Tried::Failed(kind, message, _) => {
@@ -147,7 +150,7 @@ impl Course {
         };
         self.span.record("call.tries", self.tries);
         let asked_seconds = asked.and_then(|text| retry_after(text, now)).map(|wait| wait.as_secs_f64());
-        let name = self.prepared.name.clone();
+        let name = || self.prepared.name.clone().into_owned();
         let error = match tried {
             Tried::Answered(head, content) if head.is_success() => {
                 self.client.shared.budget.give_back();
@@ -158,9 +161,9 @@ impl Course {
                     Content::Whole(body) => body.as_ref(),
                     Content::Open(_) => b"",
                 };
-                Error::answered(name, head.status, head.text("x-request-id"), body)
+                Error::answered(name(), head.status, head.text("x-request-id"), body)
             }
-            Tried::Failed(kind, message, source) => Error::broken(kind, name, message, source),
+            Tried::Failed(kind, message, source) => Error::broken(kind, name(), message, source),
         };
         Next::Done(Err(self.told(error.with_retry_after(asked_seconds), gave_up)))
     }
@@ -220,7 +223,10 @@ impl Course {
         let span = self.span();
         let tries = async {
             loop {
-                let tried = runtime::within(self.attempt(reading)).await;
+                let tried = match self.client.shared.pools.here().await {
+                    Some(http) => Ok(Box::pin(self.attempt(http, reading)).await),
+                    None => runtime::within(self.attempt(self.client.shared.pools.ours(), reading)).await,
+                };
                 match self.next(tried.unwrap_or_else(no_runtime)) {
                     Next::Wait(wait) => self.client.shared.time.sleep(wait).await,
                     Next::Done(result) => return result,
@@ -235,7 +241,7 @@ impl Course {
         let span = self.span();
         let _entered = span.enter();
         loop {
-            let tried = runtime::block_on(self.attempt(reading));
+            let tried = runtime::block_on(self.attempt(self.client.shared.pools.ours(), reading));
             match self.next(tried.unwrap_or_else(no_runtime)) {
                 Next::Wait(wait) => self.client.shared.time.sleep_blocking(wait),
                 Next::Done(result) => return result,
@@ -257,8 +263,9 @@ struct Limit {
 /// One request, and its answer within a time.
 async fn attempt(http: reqwest::Client, request: reqwest::Request, limit: Limit, reading: Reading) -> Tried {
     let exchange = async {
-        let response = http.execute(request).await?;
-        let head = Head { status: response.status().as_u16(), headers: response.headers().clone() };
+        let mut response = http.execute(request).await?;
+        let status = response.status().as_u16();
+        let head = Head { status, headers: std::mem::take(response.headers_mut()) };
         if reading == Reading::Open && head.is_success() {
             return Ok((head, Content::Open(response)));
         }

@@ -27,7 +27,7 @@ pub(crate) struct Draft {
     name: Cow<'static, str>,
     class: Class,
     method: Method,
-    path: String,
+    path: Cow<'static, str>,
     query: String,
     body: Option<(Bytes, HeaderValue)>,
     accept: HeaderValue,
@@ -49,35 +49,48 @@ struct Fault {
 /// A call ready to be sent, as often as its class allows: bytes and key are made once.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) name: String,
+    pub(super) name: Cow<'static, str>,
     pub(super) class: Class,
     pub(super) key: Option<String>,
     pub(super) options: Options,
     method: Method,
     url: Url,
-    headers: HeaderMap,
-    body: Bytes,
+    accept: HeaderValue,
+    body: Option<(Bytes, HeaderValue)>,
 }
 
 impl Prepared {
     /// The request of a try: the same each time.
-    pub(super) fn request(&self) -> reqwest::Request {
+    pub(super) fn request(&self, client: &Client) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
-        *request.headers_mut() = self.headers.clone();
-        if !self.body.is_empty() {
-            *request.body_mut() = Some(self.body.clone().into());
+        // Room for what the HTTP client adds.
+        let mut headers = HeaderMap::with_capacity(9);
+        headers.insert(AUTHORIZATION, client.shared.authorization.clone());
+        headers.insert(ACCEPT, self.accept.clone());
+        if let Some(workspace) = &client.workspace {
+            headers.insert(WORKSPACE, workspace.clone());
         }
+        // It was looked at when it was set, and is plain ASCII.
+        let value = self.key.as_deref().and_then(|key| HeaderValue::from_str(key).ok());
+        headers.extend(value.map(|value| (IDEMPOTENCY_KEY, value)));
+        if let Some((body, content_type)) = &self.body {
+            headers.insert(CONTENT_TYPE, content_type.clone());
+            if !body.is_empty() {
+                *request.body_mut() = Some(body.clone().into());
+            }
+        }
+        *request.headers_mut() = headers;
         request
     }
 }
 
 impl Draft {
-    fn with(name: Cow<'static, str>, class: Class, method: Method, path: &str) -> Self {
+    fn with(name: Cow<'static, str>, class: Class, method: Method, path: Cow<'static, str>) -> Self {
         Self {
             name,
             class,
             method,
-            path: path.to_owned(),
+            path,
             query: String::new(),
             body: None,
             accept: JSON,
@@ -92,12 +105,12 @@ impl Draft {
     /// A call of the table.
     pub(super) fn of(call: &'static Call) -> Self {
         let (method, path) = (call.method.clone().unwrap_or_default(), call.path.unwrap_or_default());
-        Self::with(call.name.into(), call.class, method, path)
+        Self::with(call.name.into(), call.class, method, path.into())
     }
 
     /// A call of the table by a route of the caller's.
     pub(super) fn routed(call: &'static Call, method: Method, path: &str) -> Self {
-        Self::with(call.name.into(), call.class, method, path)
+        Self::with(call.name.into(), call.class, method, path.to_owned().into())
     }
 
     /// A call that is perhaps in the table.
@@ -106,12 +119,12 @@ impl Draft {
             Some(call) => Self::routed(call, method, path),
             None => {
                 let class = Class::of_unlisted(&method);
-                Self::with(format!("{method} {path}").into(), class, method, path)
+                Self::with(format!("{method} {path}").into(), class, method, path.to_owned().into())
             }
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &Cow<'static, str> {
         &self.name
     }
 
@@ -126,7 +139,7 @@ impl Draft {
             self.fault("invalid_path", name, format!("`{name}` is {value:?}, which names nothing"));
         }
         let place = format!("{{{name}}}");
-        self.path = self.path.replacen(&place, &utf8_percent_encode(value, SEGMENT).to_string(), 1);
+        self.path = self.path.replacen(&place, &utf8_percent_encode(value, SEGMENT).to_string(), 1).into();
     }
 
     /// Adds to the query.
@@ -212,59 +225,61 @@ impl Draft {
     /// [`crate::ErrorKind::Invalid`].
     pub(super) fn prepare(self, client: &Client) -> Result<Prepared, Error> {
         let shared = &client.shared;
-        let name = self.name.into_owned();
+        let name = self.name;
         if let Some(Fault { code, param, message }) = self.fault {
-            return Err(Error::invalid(name, code, &param, message));
+            return Err(Error::invalid(name.into_owned(), code, &param, message));
         }
         let key = match (self.class, self.key) {
             (Class::Keyed, None) => match new_key(shared.time.as_ref()) {
                 Some(key) => Some(key),
                 None => {
                     let message = "the machine has no random bytes: give the call a key of your own";
-                    return Err(Error::invalid(name, "no_random_bytes", "idempotency_key", message));
+                    return Err(Error::invalid(
+                        name.into_owned(),
+                        "no_random_bytes",
+                        "idempotency_key",
+                        message,
+                    ));
                 }
             },
             (_, key) => key,
         };
         let Some(url) = join(&shared.base, &self.path, &self.query) else {
             let message = format!("{} is no path of the API", self.path);
-            return Err(Error::invalid(name, "invalid_path", "path", message));
+            return Err(Error::invalid(name.into_owned(), "invalid_path", "path", message));
         };
-        let mut headers = HeaderMap::with_capacity(6);
-        headers.insert(AUTHORIZATION, shared.authorization.clone());
-        headers.insert(ACCEPT, self.accept);
-        if let Some(workspace) = &client.workspace {
-            headers.insert(WORKSPACE, workspace.clone());
-        }
-        // It was looked at when it was set, and is plain ASCII.
-        let value = key.as_deref().and_then(|key| HeaderValue::from_str(key).ok());
-        headers.extend(value.map(|value| (IDEMPOTENCY_KEY, value)));
-        let body = self.body.map_or_else(Bytes::new, |(body, content_type)| {
-            headers.insert(CONTENT_TYPE, content_type);
-            body
-        });
         let options = Options {
             timeout: self.timeout.unwrap_or(shared.options.timeout),
             deadline: self.deadline.or(shared.options.deadline),
             max_retries: self.max_retries.unwrap_or(shared.options.max_retries),
         };
-        Ok(Prepared { name, class: self.class, key, options, method: self.method, url, headers, body })
+        Ok(Prepared {
+            name,
+            class: self.class,
+            key,
+            options,
+            method: self.method,
+            url,
+            accept: self.accept,
+            body: self.body,
+        })
     }
 }
 
 /// The URL of a path, unless reading it changes the path: what has dots, spaces or a query in it is none of the API's.
-fn join(base: &str, path: &str, query: &str) -> Option<Url> {
-    let mark = if query.is_empty() { "" } else { "?" };
-    let url = Url::parse(&format!("{base}{path}{mark}{query}")).ok()?;
-    let whole = path.starts_with('/') && url.as_str().starts_with(base) && url.path().ends_with(path);
-    let same = url.path().len() == base_path(base).len() + path.len();
-    (whole && same && url.fragment().is_none() && url.query().unwrap_or_default() == query).then_some(url)
-}
-
-/// What comes behind the host.
-fn base_path(base: &str) -> &str {
-    let host = base.find("://").map_or(0, |at| at + 3);
-    base[host..].find('/').map_or("", |at| &base[host + at..])
+fn join(base: &Url, path: &str, query: &str) -> Option<Url> {
+    let mut url = base.clone();
+    let before = base.path().trim_end_matches('/');
+    if before.is_empty() {
+        url.set_path(path);
+    } else {
+        url.set_path(&format!("{before}{path}"));
+    }
+    if !query.is_empty() {
+        url.set_query(Some(query));
+    }
+    let same = path.starts_with('/') && url.path().strip_prefix(before) == Some(path);
+    (same && url.query().unwrap_or_default() == query).then_some(url)
 }
 
 /// `oe-` and a UUID of version 4.

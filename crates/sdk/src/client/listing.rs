@@ -102,7 +102,7 @@ impl Walk {
             Some(_) => "the list leads back to the page it was at",
             None => "the list goes on, and does not say where",
         };
-        Err(Error::broken(ErrorKind::Answer, draft.name().to_owned(), fault.to_owned(), None))
+        Err(Error::broken(ErrorKind::Answer, draft.name().to_string(), fault.to_owned(), None))
     }
 
     /// # Errors
@@ -110,7 +110,7 @@ impl Walk {
     fn check(&mut self) -> Result<(), Error> {
         match self {
             Self::Start(draft) if draft.asks("ending_before") => {
-                let name = draft.name().to_owned();
+                let name = draft.name().to_string();
                 *self = Self::Over;
                 let message = "all of a list is read from newer to older: leave `ending_before` out";
                 Err(Error::invalid(name, "invalid_query", "ending_before", message))

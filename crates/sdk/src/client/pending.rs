@@ -183,7 +183,7 @@ impl<T> Pending<Client, T> {
     }
 
     async fn made(self) -> Result<(T, Answer), Error> {
-        let name = self.draft.name().to_owned();
+        let name = self.draft.name().clone();
         let answer = course::run(self.client, self.draft).await?;
         Self::finish(self.read, &name, answer)
     }

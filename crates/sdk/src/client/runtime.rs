@@ -1,8 +1,4 @@
-//! Where requests run: in a runtime of the client's own.
-//!
-//! A connection is driven by the runtime that opened it, and waits in a pool for the next call. Were that the caller's,
-//! a call from elsewhere would hang as soon as nobody runs it: while a thread of its waits for a blocking call, or between
-//! two tests. And no runtime tells whether it has timers and sockets before it panics for want of them.
+//! The client's own runtime, for what is called where there is none, and by threads that wait.
 
 use std::future::{Future, pending};
 use std::pin::Pin;

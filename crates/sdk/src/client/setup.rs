@@ -1,4 +1,4 @@
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use url::{Host, Url};
 
 use super::budget::Budget;
+use super::pools::{Maker, Pools};
 use super::time::{Machine, Time};
 use super::{Client, Options, Shared};
 use crate::retry::MAX_RETRIES;
@@ -18,9 +19,6 @@ use crate::retry::MAX_RETRIES;
 /// Where a server is when nothing says otherwise.
 const URL_DEFAULT: &str = "http://127.0.0.1:8420";
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The server closes a connection after 15 s without a request. One that is about to be closed must not be used: what
-/// is sent once would be lost with it.
-const IDLE_TIME: Duration = Duration::from_secs(10);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -165,24 +163,11 @@ impl ClientBuilder {
         let mut authorization =
             HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| SetupFault::Key)?;
         authorization.set_sensitive(true);
-        let mut http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls(self.certificate_file)?)
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .pool_idle_timeout(IDLE_TIME)
-            .tcp_nodelay(true)
-            .user_agent(concat!("restante-sdk/", env!("CARGO_PKG_VERSION")));
-        if plain {
-            // A proxy would read the key, and could not reach this machine's loopback anyway. And what a resolver says of
-            // the name is not asked: the key stays on this machine.
-            let here: [SocketAddr; 2] = [(Ipv4Addr::LOCALHOST, 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
-            http = http.no_proxy().resolve_to_addrs("localhost", &here);
-        }
-        let http = http.build().map_err(|error| SetupFault::Tls(error.into()))?;
+        let maker = Maker { tls: tls(self.certificate_file)?, plain };
+        let pools = Pools::new(maker).map_err(|error| SetupFault::Tls(error.into()))?;
         let time = self.time.unwrap_or_else(|| Box::new(Machine::new()));
         let shared =
-            Shared { http, base, authorization, options: self.options, budget: Budget::full(), time };
+            Shared { pools, base, authorization, options: self.options, budget: Budget::full(), time };
         let client = Client { shared: Arc::new(shared), workspace: None };
         match self.workspace {
             Some(id) => client.in_workspace(&id),
@@ -200,9 +185,9 @@ impl ClientBuilder {
 }
 
 /// A server's URL as calls begin, and whether it is plain HTTP to this machine.
-fn base(text: &str) -> Result<(String, bool), SetupFault> {
+fn base(text: &str) -> Result<(Url, bool), SetupFault> {
     let not_one = |reason: &str| SetupFault::Url { reason: reason.to_owned() };
-    let url = Url::parse(text).map_err(|error| not_one(&error.to_string()))?;
+    let mut url = Url::parse(text).map_err(|error| not_one(&error.to_string()))?;
     let plain = url.scheme() == "http";
     if !plain && url.scheme() != "https" {
         return Err(not_one("it must begin with https:// or http://"));
@@ -222,7 +207,9 @@ fn base(text: &str) -> Result<(String, bool), SetupFault> {
     if plain && !here {
         return Err(SetupFault::PlainHttp { url: text.to_owned() });
     }
-    Ok((url.as_str().trim_end_matches('/').to_owned(), plain))
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok((url, plain))
 }
 
 fn tls(certificate_file: Option<PathBuf>) -> Result<ClientConfig, SetupFault> {
@@ -255,13 +242,13 @@ mod tests {
     #[test]
     fn a_servers_url_is_https_or_this_machine() {
         let table = [
-            ("https://restante.example", Some("https://restante.example")),
-            ("https://restante.example/", Some("https://restante.example")),
+            ("https://restante.example", Some("https://restante.example/")),
+            ("https://restante.example/", Some("https://restante.example/")),
             ("HTTPS://Restante.Example:8443/mail/", Some("https://restante.example:8443/mail")),
-            ("http://127.0.0.1:8420", Some("http://127.0.0.1:8420")),
-            ("http://127.9.9.9", Some("http://127.9.9.9")),
-            ("http://localhost:8420/", Some("http://localhost:8420")),
-            ("http://[::1]:8420", Some("http://[::1]:8420")),
+            ("http://127.0.0.1:8420", Some("http://127.0.0.1:8420/")),
+            ("http://127.9.9.9", Some("http://127.9.9.9/")),
+            ("http://localhost:8420/", Some("http://localhost:8420/")),
+            ("http://[::1]:8420", Some("http://[::1]:8420/")),
             ("http://restante.example", None),
             ("http://10.0.0.1", None),
             ("http://127.0.0.1.evil.example", None),
@@ -278,7 +265,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in table {
-            assert_eq!(base(text).ok().map(|(base, _)| base).as_deref(), expected, "{text}");
+            assert_eq!(base(text).ok().map(|(base, _)| base.to_string()).as_deref(), expected, "{text}");
         }
         assert!(matches!(base("http://10.0.0.1"), Err(SetupFault::PlainHttp { .. })));
     }
