@@ -1,6 +1,8 @@
-//! The clocks of the benchmark: the only place that reads them.
+//! The clocks of the benchmark and its randomness: the only place that reads them.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
 
 /// The monotonic clock, for durations within one process.
 #[expect(
@@ -28,4 +30,18 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 /// Time passed since `start`, in microseconds; 0 when `start` is in the future.
 pub(crate) fn micros_since(start: Instant) -> u64 {
     micros(now().saturating_duration_since(start))
+}
+
+/// Random bits.
+///
+/// # Errors
+/// The machine has none.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a bare call takes a key of its own, as a caller would make it"
+)]
+pub(crate) fn draw() -> Result<u128> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).context("the machine has no random bytes")?;
+    Ok(u128::from_le_bytes(bytes))
 }

@@ -38,6 +38,7 @@ use self::stage::latency::LatencyFigures;
 use self::stage::mail::Mail;
 use self::stage::memory::Memory;
 use self::stage::nodes::Nodes;
+use self::stage::sdk::Sdk;
 use self::stage::start::Start;
 
 #[derive(clap::Args)]
@@ -112,6 +113,7 @@ struct Figures {
     hanging: Option<Hanging>,
     hostile: Option<Hostile>,
     mail: Option<Mail>,
+    sdk: Option<Sdk>,
     nodes: Option<Nodes>,
     claims: Option<Claims>,
     /// Acknowledged deliveries that never arrived, over all parts; null when no part delivers.
@@ -213,6 +215,9 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
     }
     if let Some(programs) = &bench.postfix {
         figures.mail = Some(stage::mail::measure(bench, programs).await?);
+    }
+    if wanted(Part::Sdk) {
+        figures.sdk = Some(stage::sdk::measure(bench).await?);
     }
     if wanted(Part::Nodes) && bench.cluster.is_some() {
         figures.nodes = Some(stage::nodes::measure(bench).await?);

@@ -6,6 +6,7 @@ use super::Figures;
 use super::rates::Rate;
 use super::stage::claims::{Claiming, Claims};
 use super::stage::nodes::{Compared, Nodes};
+use super::stage::sdk::{Pair, Sdk};
 use super::statistics::float;
 
 /// One bar and how a run did.
@@ -111,8 +112,17 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
             0.0,
             "clients",
         ),
+        library(figures, "library call that publishes", |sdk| &sdk.publish),
+        library(figures, "library call that reads", |sdk| &sdk.read),
+        library(figures, "library call that is answered at once", |sdk| &sdk.publish_at_once),
         at_most("acknowledged and lost", figures.lost.map(float), 0.0, "deliveries"),
     ]
+}
+
+/// By the median call: the mean of a few microseconds tells more about what else the machine did.
+fn library(figures: &Figures, name: &'static str, pair: fn(&Sdk) -> &Pair) -> Bar {
+    let overhead = figures.sdk.as_ref().and_then(|sdk| pair(sdk).p50_overhead_median);
+    at_most(name, overhead.map(|share| share * 1e2), 5.0, "% more than a bare call")
 }
 
 /// Due deliveries and endpoints that the bars of claims are about.
@@ -192,7 +202,7 @@ mod tests {
     #[test]
     fn a_bar_that_was_not_measured_is_neither_met_nor_missed() {
         let bars = judge(&Figures::default());
-        assert_eq!(bars.len(), 17);
+        assert_eq!(bars.len(), 20);
         assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
         let bars = judge_postgres(&Figures::default());
         assert_eq!(bars.len(), 11);

@@ -32,6 +32,8 @@ pub(crate) enum Part {
     Hostile,
     /// Emails to Postfix's `smtp-sink`, beside its `smtp-source`.
     Mail,
+    /// Calls of the client library, beside bare calls of the HTTP client that it is built on.
+    Sdk,
     /// One node and two on one database. Only with PostgreSQL.
     Nodes,
     /// Claims at the store itself, among many due rows. Only with PostgreSQL.
@@ -77,6 +79,10 @@ pub(crate) struct Args {
     #[arg(long)]
     healthy_destinations: Option<usize>,
 
+    /// Each pair of a library call and a bare one, in seconds per round [default: 8, quick: 1].
+    #[arg(long)]
+    sdk_seconds: Option<f64>,
+
     /// Due deliveries among which claims are measured [default: 1000000, quick: 40000].
     #[arg(long)]
     claim_rows: Option<u64>,
@@ -106,6 +112,7 @@ pub(crate) struct Scale {
     pub(super) hanging_seconds: f64,
     pub(super) hanging_destinations: usize,
     pub(super) healthy_destinations: usize,
+    pub(super) sdk_seconds: f64,
     pub(super) claim_rows: u64,
     pub(super) claim_endpoints: u64,
     pub(super) claim_seconds: f64,
@@ -131,6 +138,7 @@ impl Args {
             hanging_seconds: pick(self.hanging_seconds, 60.0, 5.0),
             hanging_destinations: count(self.hanging_destinations, 1_000, 50),
             healthy_destinations: count(self.healthy_destinations, 100, 10),
+            sdk_seconds: pick(self.sdk_seconds, 8.0, 1.0),
             claim_rows: messages(self.claim_rows, 1_000_000, 40_000).max(1),
             claim_endpoints: messages(self.claim_endpoints, 10_000, 400).max(100),
             claim_seconds: pick(self.claim_seconds, 20.0, 3.0),

@@ -42,14 +42,14 @@ pub(super) struct Server {
     database: Option<Arc<Database>>,
     /// What this server has in its environment beside the others.
     settings: Vec<(&'static str, String)>,
-    admin_key: String,
+    pub(super) admin_key: String,
     child: Child,
     line: Line,
 }
 
 /// A source as the API gave it.
 pub(super) struct Source {
-    id: String,
+    pub(super) id: String,
     /// Where to POST for this source.
     pub(super) intake: String,
     /// The same without the server's address.

@@ -7,4 +7,5 @@ pub(super) mod latency;
 pub(super) mod mail;
 pub(super) mod memory;
 pub(super) mod nodes;
+pub(super) mod sdk;
 pub(super) mod start;
