@@ -472,11 +472,11 @@ impl WaitingFor {
 }
 
 /// What keeps a pending delivery from its next attempt; `None` when it is not pending.
-pub fn waiting_for(delivery: &Delivery, receiver: &Receiver, now: Timestamp) -> Option<WaitingFor> {
+pub fn waiting_for(delivery: &Delivery, held_back: Option<HeldBack>, now: Timestamp) -> Option<WaitingFor> {
     if delivery.state != State::Pending {
         return None;
     }
-    Some(match receiver.holds_back() {
+    Some(match held_back {
         Some(HeldBack::Resume) => WaitingFor::Resume,
         Some(HeldBack::Client) => WaitingFor::Client,
         None if delivery.due_at > now => WaitingFor::Time,
@@ -485,7 +485,12 @@ pub fn waiting_for(delivery: &Delivery, receiver: &Receiver, now: Timestamp) -> 
 }
 
 /// One line that says why the next attempt is when it is; `None` when none is planned.
-pub fn wait_because(delivery: &Delivery, receiver: &Receiver, now: Timestamp) -> Option<String> {
+pub fn wait_because(
+    delivery: &Delivery,
+    receiver: &Receiver,
+    held_back: Option<HeldBack>,
+    now: Timestamp,
+) -> Option<String> {
     let mut line = String::new();
     let next = delivery.attempts_used + 1;
     let max = receiver.schedule().attempts_max();
@@ -512,7 +517,7 @@ pub fn wait_because(delivery: &Delivery, receiver: &Receiver, now: Timestamp) ->
             line.push_str(" after the one before");
         }
     }
-    match waiting_for(delivery, receiver, now)? {
+    match waiting_for(delivery, held_back, now)? {
         WaitingFor::Time => {}
         WaitingFor::Slot => line.push_str("; due, waits for a free slot"),
         WaitingFor::Client => line.push_str("; waits for a client to connect"),

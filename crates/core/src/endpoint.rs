@@ -219,15 +219,26 @@ impl Receiver {
         }
     }
 
-    /// What a pending delivery waits for that is due but may not begin; `None` when attempts may begin.
-    pub fn holds_back(&self) -> Option<HeldBack> {
+    /// Whether attempts go through connected command-line clients.
+    pub fn is_reached_by_clients(&self) -> bool {
+        matches!(self, Self::Destination(Destination { kind: DestinationKind::Cli, .. }))
+    }
+
+    /// Whether attempts are made by a command-line client.
+    pub fn needs_client(&self) -> bool {
         match self {
-            _ if self.is_paused() => Some(HeldBack::Resume),
-            Self::Destination(Destination { kind: DestinationKind::Cli, .. }) => Some(HeldBack::Client),
-            Self::Destination(Destination { kind: DestinationKind::Http, .. })
-            | Self::Webhook(_)
-            | Self::Mailboxes(_) => None,
+            Self::Destination(destination) => destination.kind == DestinationKind::Cli,
+            Self::Webhook(_) | Self::Mailboxes(_) => false,
         }
+    }
+
+    /// What a pending delivery waits for that is due but may not begin; `None` when attempts may begin. This is what
+    /// the settings say: whether a client is there is known to whoever has it.
+    pub fn holds_back(&self) -> Option<HeldBack> {
+        if self.is_paused() {
+            return Some(HeldBack::Resume);
+        }
+        self.needs_client().then_some(HeldBack::Client)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who takes part: workspaces with their sources, destinations and webhooks, and the receivers behind those.
 
+use restante_core::Timestamp;
 use restante_core::endpoint::{
     Destination, DestinationKind, EndpointId, IdempotencyHeader, Receiver as Setting, Sealed, SigningSecret,
     Webhook,
@@ -7,6 +8,7 @@ use restante_core::endpoint::{
 use restante_core::event::Filter;
 use restante_core::id::{SourceId, WorkspaceId};
 use restante_core::retry::Schedule;
+use restante_store::Listening;
 
 use crate::in_force::InForce;
 use crate::plan::Plan;
@@ -37,6 +39,37 @@ pub struct Source {
     pub retention_days: u32,
     /// When somebody asked for its deletion.
     pub deletion_asked: Option<Moment>,
+    /// `deliver_pending_on_connect`.
+    pub takes_pending: InForce<bool>,
+    /// Its command-line clients that are connected, those that came first in front.
+    pub clients: Vec<Client>,
+    /// `None`: nobody listens.
+    pub listening: InForce<Option<Listeners>>,
+}
+
+/// Those who listen to a source. Unless pending deliveries are for them, what was made before `least` is not, and what was
+/// made after `most` is; in between, clocks that were set do not tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Listeners {
+    pub least: Moment,
+    pub most: Moment,
+}
+
+/// A command-line client.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    pub came: Moment,
+    /// The node's clock when it came.
+    pub since: Timestamp,
+    pub seats: u32,
+}
+
+impl Source {
+    /// What the node tells its store about the clients there are.
+    pub fn heard(&self) -> Option<Listening> {
+        let since = self.clients.first()?.since;
+        Some(Listening { since, seats: self.clients.iter().map(|client| client.seats).sum() })
+    }
 }
 
 /// A destination or a webhook, as its owner knows it.

@@ -13,7 +13,7 @@
 //! | 6 | no attempt is early |
 //! | 7 | no attempt starts after cancel, deletion, pause or expiry |
 //! | 8 | an endpoint's attempts do not depend on another's failures (`independence.rs`) |
-//! | 9 | no attempt while no client is connected |
+//! | 9 | no attempt while no client is connected; clients get what their source's setting says |
 //! | 10 | a manual retry keeps the request and touches one destination; a replay is a new request; an event keeps its id |
 //! | 11 | a replay takes what failed in its window and nothing else, one attempt each, 20 replays a day |
 //! | 12 | a webhook's health, its notices and its pauses are what its attempts make them |
@@ -23,6 +23,7 @@
 //! | 17 | no forbidden address is ever reached |
 
 mod attempts;
+mod clients;
 mod early;
 mod events;
 mod health;
@@ -78,6 +79,7 @@ pub fn check(witness: &Witness<'_>) -> Vec<Violation> {
         witness.story.broken.iter().map(|what| Violation::new(0, what.clone(), &[])).collect();
     messages::check(witness, &mut found);
     attempts::check(witness, &mut found);
+    clients::check(witness, &mut found);
     early::check(witness, &mut found);
     orders::check(witness, &mut found);
     pace::check(witness, &mut found);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use restante_core::delivery::FailReason;
+use restante_core::endpoint::Receiver as Setting;
 use restante_core::{Outcome, State};
 use restante_store::Resent;
 use restante_store::record::NoticeKind;
@@ -14,7 +15,7 @@ use crate::world::Witness;
 /// How often each thing happened.
 pub type Met = BTreeMap<&'static str, usize>;
 
-/// Counts what happened to events and webhooks.
+/// Counts what happened to events and webhooks, and to clients.
 pub fn count(witness: &Witness<'_>) -> Met {
     let mut met = Met::new();
     let mut add = |what: &'static str, times: usize| *met.entry(what).or_default() += times;
@@ -77,5 +78,20 @@ pub fn count(witness: &Witness<'_>) -> Met {
         }
     }
     add("event past its time", witness.reads.gone.len());
+    count_clients(witness, &mut add);
     met
+}
+
+/// What went through command-line clients, and what did not.
+fn count_clients(witness: &Witness<'_>, add: &mut impl FnMut(&'static str, usize)) {
+    let is_theirs = |endpoint: usize| {
+        let mut settings = witness.cast.endpoints[endpoint].setting.ever().flatten();
+        settings.any(Setting::needs_client)
+    };
+    let dialled = witness.story.dialled.iter().filter(|dialled| is_theirs(dialled.endpoint));
+    add("attempt by a client", dialled.count());
+    for delivery in witness.reads.deliveries().filter(|it| !it.life.state.is_final()) {
+        let kept = witness.cast.find(delivery.endpoint).is_some_and(is_theirs);
+        add("delivery kept from clients that came later", usize::from(kept));
+    }
 }

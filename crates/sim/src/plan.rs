@@ -41,6 +41,10 @@ pub struct Plan {
     pub sources: usize,
     pub destinations: usize,
     pub webhooks: usize,
+    /// Most destinations are reached through command-line clients.
+    pub tunnels: bool,
+    /// How often one of those comes or goes, or its source's setting is changed.
+    pub clients: u64,
     pub policy: Policy,
     /// No faults and no people: only receivers may be ill.
     pub calm: bool,
@@ -50,7 +54,11 @@ impl Plan {
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::keyed(&[seed, 2]);
         let busy_ms = random.pick(&[20_000, 180_000, 1_800_000, 6 * 3_600_000]);
+        let mut tunnel = Random::keyed(&[seed, 10]);
+        let tunnels = tunnel.chance(30);
         Self {
+            tunnels,
+            clients: if tunnels { tunnel.between(3..=40) } else { 0 },
             busy_ms,
             publishes: random.between(20..=100),
             people: random.between(0..=60),
@@ -87,6 +95,8 @@ impl Plan {
             refused_percent: 0,
             commit_crashes: 0,
             poisonings: 0,
+            tunnels: false,
+            clients: 0,
             destinations: drawn.destinations + 1,
             webhooks: drawn.webhooks + 1,
             calm: true,

@@ -35,4 +35,8 @@ pub enum Plant {
     ResumeRecovers,
     /// Failing runs are kept in memory only.
     RunForgotten,
+    /// The store is not told when the last client of a source goes.
+    ClientKept,
+    /// `deliver_pending_on_connect` is on, whatever was asked for.
+    PendingAlways,
 }

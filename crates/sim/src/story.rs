@@ -74,8 +74,9 @@ pub struct Retry {
     pub request: RequestId,
     pub of: DeliveryId,
     pub asked: Moment,
-    /// The new delivery, once somebody was told.
+    /// The new delivery, once somebody was told, and when.
     pub new: Option<DeliveryId>,
+    pub told: Option<Moment>,
 }
 
 /// Something that ends work, and when it was asked for and told done.

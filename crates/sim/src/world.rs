@@ -2,6 +2,7 @@
 
 mod answers;
 mod attempts;
+mod clients;
 mod commit;
 mod content;
 mod end;
@@ -53,6 +54,7 @@ enum Event {
     Arrive(u64),
     Answer(u64),
     Act,
+    Client,
     Keep,
     Hurry,
     Resume(usize),
@@ -215,6 +217,7 @@ impl World {
             Event::Arrive(turn) => self.arrive(turn),
             Event::Answer(turn) => self.answer(turn),
             Event::Act => self.act(),
+            Event::Client => self.act_as_client(),
             Event::Keep => self.keep(),
             Event::Hurry => self.replay_failures(),
             Event::Resume(endpoint) => self.resume(endpoint),

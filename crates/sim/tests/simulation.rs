@@ -7,12 +7,14 @@ use restante_sim::plant::Plant;
 use restante_sim::{Run, independence, run};
 
 /// What any fifty seeds have in them: a promise about something else holds because nothing happened.
-const MET: [&str; 21] = [
+const MET: [&str; 23] = [
     "acknowledged before its replay",
+    "attempt by a client",
     "attempt delivered",
     "attempt failed",
     "call accepted",
     "call without an answer",
+    "delivery kept from clients that came later",
     "event cancelled",
     "event delivered",
     "event ended by a pause",
@@ -207,6 +209,16 @@ fn a_webhook_that_makes_good_for_its_pause_by_itself_is_seen() {
 #[test]
 fn a_failing_run_that_a_crash_forgets_is_seen() {
     caught_by(Plant::RunForgotten, &[12], 20);
+}
+
+#[test]
+fn an_attempt_while_no_client_is_connected_is_seen() {
+    caught_by(Plant::ClientKept, &[9], 40);
+}
+
+#[test]
+fn what_waited_given_to_clients_that_are_not_to_have_it_is_seen() {
+    caught_by(Plant::PendingAlways, &[9], 40);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use restante_core::Timestamp;
 
 use crate::Vitals;
-use crate::config::{Config, EndpointEntry};
+use crate::config::Config;
 use crate::endpoint::ContentBytes;
 
 /// Most deliveries leased at once, over all lanes.
@@ -79,8 +79,7 @@ impl Agenda {
 
     pub(crate) fn room(&self, config: &Config, endpoint: i64) -> Room {
         let Some(entry) = config.endpoints.get(&endpoint) else { return Room::Closed };
-        let held_back = entry.gone.is_some() || entry.settings.receiver.holds_back().is_some();
-        if !self.attached || held_back {
+        if !self.attached || !entry.is_open() {
             return Room::Closed;
         }
         let wanted = entry.endpoint.leases_max().saturating_sub(entry.leased);
@@ -116,10 +115,8 @@ impl Agenda {
 
     /// Whether a lane is busy and works well: the dispatcher lets it hold many leases.
     pub(crate) fn flows(&self, config: &Config, endpoint: i64) -> bool {
-        let open =
-            |entry: &EndpointEntry| entry.gone.is_none() && entry.settings.receiver.holds_back().is_none();
         let entry = config.endpoints.get(&endpoint);
-        self.attached && entry.is_some_and(|it| open(it) && it.endpoint.leases_max() >= FLOWING_LEASES)
+        self.attached && entry.is_some_and(|it| it.is_open() && it.endpoint.leases_max() >= FLOWING_LEASES)
     }
 
     /// Counts a new lease.

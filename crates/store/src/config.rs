@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use restante_core::delivery::{self, CancelReason, Over};
 use restante_core::endpoint::{
-    Answer, Destination, EndpointId, MailTerms, Mailboxes, Receiver, Source, Webhook,
+    Answer, Destination, EndpointId, HeldBack, MailTerms, Mailboxes, Receiver, Source, Webhook,
 };
 use restante_core::event::EventType;
 use restante_core::health::Health;
-use restante_core::id::{DestinationId, MailboxesId, SourceId, WebhookId, WorkspaceId};
+use restante_core::id::{DestinationId, Key, MailboxesId, SourceId, WebhookId, WorkspaceId};
 use restante_core::{Delivery, Timestamp};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 
+use crate::clients::{Clients, Served};
 use crate::code::{Damaged, DeliveryRow, mail_feed};
-use crate::endpoint::{Endpoint, Feed, Settings};
+use crate::endpoint::{Endpoint, Feed, Seating, Settings};
 use crate::record::{MailboxesRow, Raw};
 
 /// Sources, endpoints and workspaces by their rows in the table `record`.
@@ -23,11 +24,15 @@ pub(crate) struct Config {
     pub(crate) workspaces: FxHashMap<i64, WorkspaceEntry>,
     pub(crate) workspace_rows: FxHashMap<WorkspaceId, i64>,
     pub(crate) sources: FxHashMap<i64, SourceEntry>,
+    pub(crate) source_rows: FxHashMap<SourceId, i64>,
     /// Tokens of living sources.
     pub(crate) tokens: FxHashMap<String, i64>,
     pub(crate) endpoints: FxHashMap<i64, EndpointEntry>,
     /// What the operator decided about mail to any domain.
     pub(crate) mail_terms: MailTerms,
+    /// Who listens at this node.
+    pub(crate) clients: Clients,
+    pub(crate) served: Served,
 }
 
 #[derive(Debug)]
@@ -49,6 +54,7 @@ pub(crate) struct SourceEntry {
     pub(crate) workspace: i64,
     pub(crate) token: String,
     pub(crate) answer: Option<Arc<Answer>>,
+    pub(crate) takes_pending: bool,
     pub(crate) retention_ms: i64,
     /// Living destinations, oldest first.
     pub(crate) endpoints: Vec<i64>,
@@ -101,6 +107,46 @@ impl Standing {
 }
 
 impl EndpointEntry {
+    /// Why no attempt may begin at this node; `None`: they may, unless it is gone.
+    pub(crate) fn holds_back(&self) -> Option<HeldBack> {
+        self.endpoint.holds_back_with(&self.settings.receiver)
+    }
+
+    /// Whether attempts may begin at this node.
+    pub(crate) fn is_open(&self) -> bool {
+        self.gone.is_none() && self.holds_back().is_none()
+    }
+
+    /// Whether only clients could make attempts, and none is at this node.
+    pub(crate) fn lacks_clients(&self) -> bool {
+        self.endpoint.seats() == 0
+    }
+
+    /// Whether other nodes may have its slots at once. Whoever has its rate next begins no sooner than that allows after
+    /// the last attempt here, so those wait.
+    pub(crate) fn leaves_slots(&self) -> bool {
+        self.lacks_clients() && self.settings.receiver.rate_per_second().is_none()
+    }
+
+    /// Whether attempts may begin at this node but for slots, of which it has none.
+    pub(crate) fn wants_slots(&self) -> bool {
+        self.is_open() && self.endpoint.shared_slots() == 0
+    }
+
+    /// The first key of what may be leased here; 0: of all. What a deletion ended is looked for whatever its key.
+    pub(crate) fn floor(&self) -> i64 {
+        if self.gone.is_some() { 0 } else { self.endpoint.floor() }
+    }
+
+    /// Nothing that may be leased here is due before this: what has the key of the floor was made then, or up to
+    /// `key_lead_ms` earlier, when the clock went back.
+    pub(crate) fn due_floor(&self, key_lead_ms: i64) -> i64 {
+        match self.floor() {
+            0 => 0,
+            floor => Key::from_value(floor).at().millis().saturating_sub(key_lead_ms),
+        }
+    }
+
     /// See [`ended`].
     pub(crate) fn ended(&self, row: &DeliveryRow, now: Timestamp) -> Option<Delivery> {
         ended(self.gone, self.standing, row, now)
@@ -179,6 +225,7 @@ impl Config {
             self.tokens.insert(source.token.clone(), record.row);
         }
         let endpoints = self.sources.remove(&record.row).map(|old| old.endpoints).unwrap_or_default();
+        self.source_rows.insert(SourceId::from_uuid(record.raw.uuid), record.row);
         let retention_ms = i64::try_from(source.retention().as_millis()).unwrap_or(i64::MAX);
         self.sources.insert(
             record.row,
@@ -186,6 +233,7 @@ impl Config {
                 workspace: record.workspace,
                 token: source.token,
                 answer: source.response.map(Arc::new),
+                takes_pending: source.deliver_pending_on_connect,
                 retention_ms,
                 endpoints,
                 gone_at: record.deleted_at,
@@ -212,7 +260,31 @@ impl Config {
             standing: Standing::default(),
         };
         self.take_endpoint(record, new, old);
+        self.seat(record.row);
         Ok(())
+    }
+
+    /// Brings a destination up to date with who listens and with its source's settings. Returns how it was and is, if
+    /// that is not the same.
+    pub(crate) fn seat(&self, row: i64) -> Option<(Seating, Seating)> {
+        let entry = self.endpoints.get(&row)?;
+        let Feed::Source(source) = entry.endpoint.feed else { return None };
+        let takes_pending = self.sources.get(&entry.parent).is_none_or(|it| it.takes_pending);
+        let needs_client = entry.settings.receiver.needs_client();
+        let seating = if needs_client {
+            self.clients.seating(source, takes_pending)
+        } else {
+            Seating { takes_pending, ..Seating::ANY }
+        };
+        self.served.set(&entry.endpoint, needs_client && seating.seats > 0 && entry.gone.is_none());
+        let before = entry.endpoint.seat(seating);
+        (before != seating).then_some((before, seating))
+    }
+
+    /// Living destinations of a source.
+    pub(crate) fn destinations(&self, source: SourceId) -> Vec<i64> {
+        let entry = self.source_rows.get(&source).and_then(|row| self.sources.get(row));
+        entry.map(|entry| entry.endpoints.clone()).unwrap_or_default()
     }
 
     pub(crate) fn take_webhook(

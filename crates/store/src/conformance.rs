@@ -16,6 +16,7 @@ pub mod erase;
 pub mod filter;
 pub mod health;
 pub mod idempotency;
+pub mod listen;
 pub mod log;
 pub mod mail;
 pub mod mail_told;
@@ -86,6 +87,24 @@ macro_rules! for_each_promise {
                 what_becomes_due_earlier_wakes_the_dispatcher
                 a_shortened_schedule_ends_without_another_attempt
                 an_expired_request_is_not_sent
+            }
+            listen {
+                nothing_is_leased_while_nobody_listens
+                who_listens_is_given_what_is_due_oldest_first
+                what_comes_while_somebody_listens_is_leased_at_birth
+                without_pending_only_what_was_created_since_is_leased
+                what_was_created_since_is_told_also_when_the_clock_went_back
+                switching_pending_on_acts_at_once
+                switching_pending_off_gives_back_what_is_older
+                a_manual_retry_and_a_replay_are_new
+                what_has_not_dialled_is_given_back_when_nobody_listens_any_more
+                a_pause_holds_back_also_while_somebody_listens
+                seats_bound_what_is_leased
+                a_source_without_destinations_for_clients_goes_on_as_it_was
+                a_new_destination_of_a_source_that_is_listened_to_is_served
+                a_destination_may_turn_to_clients_and_back
+                a_deletion_ends_what_waits_for_a_client
+                nobody_listens_after_a_restart
             }
             mail {
                 an_email_goes_to_each_of_its_recipients

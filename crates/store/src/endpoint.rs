@@ -1,11 +1,11 @@
 //! A destination or a webhook as it lives in a running node.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use restante_core::endpoint::{EndpointId, Receiver};
-use restante_core::id::{SourceId, WorkspaceId};
+use restante_core::endpoint::{EndpointId, HeldBack, Receiver};
+use restante_core::id::{Key, SourceId, WorkspaceId};
 use restante_core::message;
 
 use crate::Content;
@@ -22,7 +22,29 @@ pub struct Endpoint {
     settings: RwLock<Arc<Settings>>,
     leases_max: AtomicU32,
     slots: AtomicU32,
+    seats: AtomicU32,
+    floor: AtomicI64,
+    takes_pending: AtomicBool,
     in_flight: AtomicU32,
+}
+
+/// What the clients at this node can do for an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seating {
+    pub(crate) seats: u32,
+    /// The first key of what may be leased; 0: of all.
+    pub(crate) floor: i64,
+    pub(crate) takes_pending: bool,
+}
+
+impl Seating {
+    /// Of an endpoint that needs no clients.
+    pub(crate) const ANY: Self = Self { seats: u32::MAX, floor: 0, takes_pending: true };
+
+    /// Whether less may be leased than before.
+    pub(crate) fn is_narrower_than(self, before: Self) -> bool {
+        before.seats > 0 && (self.seats < before.seats || self.floor > before.floor)
+    }
 }
 
 /// Where an endpoint's messages come from.
@@ -57,6 +79,9 @@ impl Endpoint {
             settings: RwLock::new(Arc::new(settings)),
             leases_max: AtomicU32::new(LEASES_MAX_START),
             slots: AtomicU32::new(u32::MAX),
+            seats: AtomicU32::new(Seating::ANY.seats),
+            floor: AtomicI64::new(Seating::ANY.floor),
+            takes_pending: AtomicBool::new(Seating::ANY.takes_pending),
             in_flight: AtomicU32::new(0),
         }
     }
@@ -72,12 +97,61 @@ impl Endpoint {
 
     /// How many deliveries the lane wants leased at once, running ones included.
     pub fn leases_max(&self) -> u32 {
-        if self.slots() == 0 { 0 } else { self.leases_max.load(Ordering::Relaxed) }
+        if self.slots() == 0 {
+            return 0;
+        }
+        // One slow client of old must not hold what others could deliver.
+        self.leases_max.load(Ordering::Relaxed).min(self.seats().saturating_mul(2))
+    }
+
+    /// How many attempts may be in flight here: of those that may be over all nodes, as many as clients here can make.
+    pub fn slots(&self) -> u32 {
+        self.shared_slots().min(self.seats())
     }
 
     /// How many attempts may be in flight here, of those that may be over all nodes.
-    pub fn slots(&self) -> u32 {
+    pub(crate) fn shared_slots(&self) -> u32 {
         self.slots.load(Ordering::Acquire)
+    }
+
+    /// How many attempts the clients here can make at the same time: none while nobody listens, any number for what is
+    /// no `cli` destination.
+    pub fn seats(&self) -> u32 {
+        self.seats.load(Ordering::Acquire)
+    }
+
+    /// Its source's `deliver_pending_on_connect`.
+    pub fn takes_pending(&self) -> bool {
+        self.takes_pending.load(Ordering::Acquire)
+    }
+
+    /// Whether a delivery may be attempted here, as far as clients go.
+    pub(crate) fn serves(&self, delivery: Key) -> bool {
+        self.seats() > 0 && delivery.value() >= self.floor()
+    }
+
+    /// The first key of what the clients here may have; 0: they may have all.
+    pub(crate) fn floor(&self) -> i64 {
+        self.floor.load(Ordering::Acquire)
+    }
+
+    /// Sets what the clients here can do for it; returns what it was.
+    pub(crate) fn seat(&self, seating: Seating) -> Seating {
+        Seating {
+            seats: self.seats.swap(seating.seats, Ordering::AcqRel),
+            floor: self.floor.swap(seating.floor, Ordering::AcqRel),
+            takes_pending: self.takes_pending.swap(seating.takes_pending, Ordering::AcqRel),
+        }
+    }
+
+    /// Why no attempt may begin here; `None`: they may.
+    pub fn holds_back(&self) -> Option<HeldBack> {
+        self.holds_back_with(&self.settings().receiver)
+    }
+
+    /// As [`Endpoint::holds_back`], with other settings.
+    pub(crate) fn holds_back_with(&self, receiver: &Receiver) -> Option<HeldBack> {
+        receiver.holds_back().filter(|why| *why != HeldBack::Client || self.seats() == 0)
     }
 
     pub(crate) fn set_slots(&self, slots: u32) {

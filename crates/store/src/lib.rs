@@ -5,6 +5,7 @@
 //! and writes the answer.
 
 mod agenda;
+mod clients;
 mod code;
 mod config;
 #[cfg(feature = "conformance")]
@@ -12,6 +13,7 @@ pub mod conformance;
 pub mod email;
 pub mod endpoint;
 pub mod page;
+mod policy;
 pub mod postgres;
 mod receipts;
 pub mod record;
@@ -22,16 +24,15 @@ pub mod sqlite;
 pub mod testbed;
 pub mod transfer;
 
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use restante_core::endpoint::{Answer, EndpointId, MailTerms, Sealed};
+use restante_core::endpoint::{Answer, EndpointId, Sealed};
 use restante_core::event::EventType;
-use restante_core::health::{self, Health};
+use restante_core::health::Health;
 use restante_core::id::{
-    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
 use restante_core::message::{self, MessageId, Received};
@@ -39,8 +40,10 @@ use restante_core::retry::Jitter;
 use restante_core::{Attempt, Delivery, State, Timestamp};
 use tokio::sync::{Notify, broadcast};
 
+pub use clients::Listening;
 pub use endpoint::Endpoint;
 pub use page::{Page, Paged, Start};
+pub use policy::Policy;
 pub use recovery::Recovery;
 
 use record::{Draft, Kind, Raw};
@@ -55,33 +58,6 @@ pub enum Error {
     /// What is stored cannot be read. A person must look.
     #[error("stored data is damaged: {0}")]
     Damaged(String),
-}
-
-/// What the operator decides about what is kept.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Policy {
-    /// When webhooks count as degraded, and when they are paused.
-    pub health: health::Limits,
-    /// How long events and emails are kept, from the end of their last delivery.
-    pub event_retention: Duration,
-    /// When mail is tried again, and how much of it at once. Decided once for the life of the process.
-    pub mail: &'static MailTerms,
-    /// Mail that may have arrived is sent again.
-    pub resend_uncertain: bool,
-}
-
-static MAIL_TERMS: LazyLock<MailTerms> = LazyLock::new(MailTerms::default);
-
-impl Default for Policy {
-    fn default() -> Self {
-        let days = u64::from(restante_core::limits::RETENTION_DAYS_DEFAULT);
-        Self {
-            health: health::Limits::default(),
-            event_retention: Duration::from_secs(days * 24 * 3600),
-            mail: &MAIL_TERMS,
-            resend_uncertain: false,
-        }
-    }
 }
 
 /// A request at the door.
@@ -681,6 +657,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Says where leased deliveries go. Until then, and after `None`, nothing is leased.
     async fn attach(&self, dispatch: Option<Arc<dyn Dispatch>>) -> Result<(), Error>;
+
+    /// Says who listens to a source at this node from now on; `None`: nobody. Deliveries to its `cli` destinations are
+    /// leased only while somebody does: with `deliver_pending_on_connect` all that are due, oldest first, without it
+    /// those created since `since`. Who may have less than before gives back what has not dialled. Nothing is stored:
+    /// with many nodes each leases for its own clients.
+    ///
+    /// # Errors
+    /// Attempts begin as was said, but what is to be given back may not have been: call again.
+    async fn listen(&self, source: SourceId, clients: Option<Listening>) -> Result<(), Error>;
 
     /// Wakes when there may be something to claim earlier than the last claim was told.
     fn due(&self) -> &Notify;

@@ -20,6 +20,7 @@ mod health;
 mod job;
 mod jobs;
 mod lane;
+mod listen;
 mod mail;
 pub(crate) mod migrate;
 pub(crate) mod node;

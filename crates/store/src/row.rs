@@ -1,7 +1,7 @@
 //! What reads give.
 
 use restante_core::email::{EmailStatus, Role, Standing, email_status};
-use restante_core::endpoint::{EndpointId, Receiver};
+use restante_core::endpoint::{EndpointId, HeldBack, Receiver};
 use restante_core::event::EventType;
 use restante_core::id::{
     ChargeId, DeliveryId, DestinationId, EmailId, EventId, RecipientId, RequestId, SourceId, WebhookId,
@@ -53,6 +53,8 @@ pub struct Delivery {
     /// Of an email: the address this copy goes to.
     pub mailbox: Option<String>,
     pub receiver: Receiver,
+    /// What keeps attempts from beginning at the node that was asked.
+    pub held_back: Option<HeldBack>,
     pub life: Life,
     pub retry_of: Option<DeliveryId>,
     pub created_at: Timestamp,

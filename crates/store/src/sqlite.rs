@@ -14,6 +14,7 @@ pub mod engine;
 mod health;
 mod history;
 mod jobs;
+mod listen;
 mod mail;
 pub(crate) mod migrate;
 mod prune;
@@ -39,6 +40,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::clients::Served;
 use crate::{Error, Policy};
 use engine::Engine;
 use writer::{Answer, Shared, Task};
@@ -77,6 +79,7 @@ pub struct Sqlite {
     shared: Arc<Shared>,
     readers: Arc<Readers>,
     policy: Policy,
+    served: Served,
     wal: PathBuf,
     /// Given up once the writer has ended.
     lock: Mutex<Option<File>>,
@@ -114,6 +117,7 @@ impl Sqlite {
         }));
         let checkpointer = Connection::open(&database)?;
         checkpointer.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
+        let served = engine.config.served.clone();
         let shared = Arc::new(Shared::new());
         let (tasks, writer) = writer::start(engine, checkpointer, Arc::clone(&shared))?;
         Ok(Self {
@@ -121,6 +125,7 @@ impl Sqlite {
             writer: Mutex::new(Some(writer)),
             shared,
             policy,
+            served,
             wal: directory.join(format!("{DATABASE_FILE}-wal")),
             readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()) }),
             lock: Mutex::new(Some(lock)),

@@ -180,20 +180,23 @@ fn the_reason_for_a_wait_is_one_line() {
     )
     .delivery;
     let receiver = Receiver::Destination;
-    let because =
-        |destination: &Destination, now| wait_because(&settled, &receiver(destination.clone()), now).unwrap();
+    let because = |destination: &Destination, now| {
+        let receiver = receiver(destination.clone());
+        wait_because(&settled, &receiver, receiver.holds_back(), now).unwrap()
+    };
     assert_eq!(because(&destination, NOW), "attempt 2 of 8, 4 min after the one before");
     assert_eq!(
         because(&destination, NOW + Duration::from_secs(300)),
         "attempt 2 of 8, 4 min after the one before; due, waits for a free slot"
     );
     let paused = Destination { paused: true, schedule: Schedule::Standard, ..destination.clone() };
-    assert_eq!(waiting_for(&settled, &receiver(paused.clone()), NOW), Some(WaitingFor::Resume));
+    let held_back = receiver(paused.clone()).holds_back();
+    assert_eq!(waiting_for(&settled, held_back, NOW), Some(WaitingFor::Resume));
     assert_eq!(
         because(&paused, NOW),
         "attempt 2 of 8, 4 min (planned wait ± 20 %) after the one before; waits for the destination to be resumed"
     );
-    assert_eq!(wait_because(&Delivery::born_leased(NOW), &receiver(destination), NOW), None);
+    assert_eq!(wait_because(&Delivery::born_leased(NOW), &receiver(destination), None, NOW), None);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! 5, 9 and 17: every request seen is recorded once, budgets are kept, and nothing goes where it must not.
+//! 5 and 17: every request seen is recorded once, budgets are kept, and nothing goes where it must not.
 
 use std::collections::BTreeSet;
 
-use restante_core::endpoint::{HeldBack, Receiver as Setting};
+use restante_core::endpoint::Receiver as Setting;
 use restante_core::{FailureKind, Outcome, State};
 use restante_store::row::{self, Trigger};
 
@@ -42,9 +42,6 @@ fn check_dial(witness: &Witness<'_>, dialled: &Dialled) -> Result<(), (u8, Strin
         return Err((17, "a forbidden address was reached".into()));
     }
     let settings = &witness.cast.endpoints[dialled.endpoint].setting;
-    if settings.ever().flatten().all(|setting| setting.holds_back() == Some(HeldBack::Client)) {
-        return Err((9, "an attempt while no client is connected".into()));
-    }
     let limits = settings.possible(dialled.started.before(HOP_MS), dialled.started).flatten();
     let most = limits.map(Setting::max_in_flight).max().unwrap_or(0);
     if dialled.in_flight >= most as usize {

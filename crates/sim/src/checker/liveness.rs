@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use restante_core::endpoint::{HeldBack, Receiver as Setting};
+use restante_core::message::MessageId;
 use restante_store::row::{self, Trigger};
 
 use super::Violation;
+use super::clients::may_be_kept;
 use super::early::ended_at;
 use super::waits::{Budget, bounds};
 use crate::story::Dialled;
@@ -17,6 +18,8 @@ use crate::world::Witness;
 const HANGS_ON_MS: u64 = 31_000;
 /// Nothing waits longer than this between its lease and its start.
 const LEASED_MS: u64 = 15_000;
+/// A job waits no longer than this for its commit.
+const COMMIT_MS: u64 = 10;
 /// Due work starts within this.
 const START_WITHIN: Duration = Duration::from_secs(60);
 
@@ -24,9 +27,7 @@ pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
     for delivery in witness.reads.deliveries() {
         // An endpoint whose owner was not told of it was not put right either.
         let Some(place) = witness.cast.find(delivery.endpoint) else { continue };
-        let setting = witness.cast.endpoints[place].setting.last().as_ref();
-        let waits_for_client = setting.and_then(Setting::holds_back) == Some(HeldBack::Client);
-        if !delivery.life.state.is_final() && !waits_for_client {
+        if !delivery.life.state.is_final() && !may_be_kept(witness, place, asked_for(witness, delivery)) {
             let what = format!("{} is {} for ever", delivery.id, delivery.life.state.name());
             found.push(Violation::new(15, what, &[&delivery.id]));
         }
@@ -76,6 +77,17 @@ fn check_starts(witness: &Witness<'_>, place: usize, delivery: &row::Delivery) -
         }
     }
     Ok(())
+}
+
+/// When somebody asked for a delivery, if that is known: it was made since.
+fn asked_for(witness: &Witness<'_>, delivery: &row::Delivery) -> Option<Moment> {
+    if delivery.retry_of.is_some() {
+        let mut retries = witness.story.retries.iter();
+        return retries.find(|retry| retry.new == Some(delivery.id)).map(|retry| retry.asked);
+    }
+    let MessageId::Request(id) = delivery.message else { return None };
+    let known = witness.story.requests.iter().find(|known| known.id == id)?;
+    Some(known.told.before(COMMIT_MS))
 }
 
 /// The longest wait that any schedule the endpoint ever had would plan.

@@ -38,8 +38,8 @@ fn check_start(witness: &Witness<'_>, dialled: &Dialled) -> Result<(), String> {
     let setting = &witness.cast.endpoints[dialled.endpoint].setting;
     // What was acknowledged in the same millisecond may have been acknowledged after the start.
     let mut possible = setting.possible(dialled.started.before(1), dialled.started).flatten();
-    let may_go = possible
-        .any(|setting| setting.holds_back().is_none() && places(setting.url()) == places(&dialled.url));
+    let may_go =
+        possible.any(|setting| !setting.is_paused() && places(setting.url()) == places(&dialled.url));
     if !may_go {
         return Err(format!(
             "started at {} although its endpoint is paused, deleted or elsewhere",

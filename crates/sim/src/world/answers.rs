@@ -40,7 +40,8 @@ impl World {
             (Job::Retry { retry, delivery, .. }, Answer::Retried(retried)) => {
                 note!(self, "retry of {delivery}: {retried:?}");
                 if let Retried::Fresh(new) = retried {
-                    self.story.retries[retry].new = Some(new);
+                    let retry = &mut self.story.retries[retry];
+                    (retry.new, retry.told) = (Some(new), Some(now));
                 }
             }
             (Job::Replay { known, now: received_at, .. }, Answer::Replayed(replayed)) => {
@@ -89,6 +90,12 @@ impl World {
                     self.cast.endpoints[destination].id = Some(id);
                 }
                 self.came_into_force(destination, entry, matches!(created, Created::Done(_)));
+            }
+            (Job::Listen { source, entry }, Answer::Done(_)) => self.tell_listening(source, entry),
+            (Job::TakePending { source, entry, pending, .. }, Answer::Done(done)) => {
+                note!(self, "pending deliveries of s{source} are taken: {pending}, {done}");
+                let setting = &mut self.cast.sources[source].takes_pending;
+                if done { setting.done(entry, self.clocks.now) } else { setting.refused(entry) }
             }
             (Job::StartBulk { .. }, Answer::Created(Created::Done(raw))) => {
                 let id = Id::from_uuid(raw.uuid);

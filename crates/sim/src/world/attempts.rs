@@ -88,7 +88,7 @@ impl World {
         // The plant sends what no lane has let begin.
         let withdrawn = self.plant != Some(Plant::SendBeforeCommit)
             && self.node.as_mut().is_some_and(|node| !node.lanes.dial(turn.parcel.lease));
-        let held_back = settings.gone || settings.receiver.holds_back().is_some();
+        let held_back = settings.gone || turn.parcel.endpoint.holds_back().is_some();
         if withdrawn || held_back || turn.parcel.expires_at.is_some_and(|at| at <= wall) {
             return self.abandon(number, withdrawn);
         }

@@ -107,7 +107,10 @@ impl World {
                     _ => self.story.publishes[publish].told = Told::Refused,
                 },
                 Job::Claim { .. } => self.claim_refused(REFUSED_PAUSE_MS),
-                Job::Settle { .. } | Job::Release { .. } => again.push(job),
+                Job::Settle { .. } | Job::Release { .. } | Job::Listen { .. } => again.push(job),
+                Job::TakePending { source, entry, .. } => {
+                    self.cast.sources[source].takes_pending.refused(entry);
+                }
                 Job::Change { destination, entry, .. }
                 | Job::Delete { destination, entry, .. }
                 | Job::Create { destination, entry, .. } => {
@@ -155,7 +158,7 @@ impl World {
         let parcels: Vec<_> = handed
             .filter_map(|it| match it {
                 Handed::Parcels(parcels) => Some(parcels),
-                Handed::Withdraw(_) => None,
+                Handed::Withdraw(_) | Handed::Widen(_) => None,
             })
             .flatten()
             .collect();

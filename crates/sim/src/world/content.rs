@@ -53,7 +53,7 @@ pub(crate) fn some_content() -> Arc<Content> {
     node.engine.transaction(|engine| engine.accept(incoming)).expect("an accept works");
     let parcels = node.outbox.take().into_iter().find_map(|handed| match handed {
         Handed::Parcels(parcels) => parcels.into_iter().next(),
-        Handed::Withdraw(_) => None,
+        Handed::Withdraw(_) | Handed::Widen(_) => None,
     });
     parcels.expect("what is accepted is leased at birth").content
 }

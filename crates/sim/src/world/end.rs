@@ -23,6 +23,7 @@ impl World {
                 receiver.recover(now);
             }
         }
+        self.bring_clients();
         for place in 0..self.cast.endpoints.len() {
             self.mend(place);
             self.change(place, |world, place, setting| {

@@ -1,6 +1,6 @@
 //! What goes wrong, and what brings the node back.
 
-use restante_core::endpoint::{EndpointId, Receiver as Setting};
+use restante_core::endpoint::{EndpointId, Receiver as Setting, Source as SourceSetting};
 use restante_core::{Outcome, Timestamp};
 use restante_store::record::Kind;
 use restante_store::sqlite::Fault;
@@ -9,6 +9,7 @@ use restante_store::sqlite::engine::Engine;
 use super::job::Job;
 use super::node::Node;
 use super::{Event, World, note};
+use crate::cast::Source;
 use crate::plan::SHORT_RETENTION;
 use crate::plant::Plant;
 
@@ -35,6 +36,7 @@ impl World {
         let queued = node.lanes.withdraw_all();
         drop(node);
         self.life += 1;
+        self.cut_clients();
         if let Some(lease) = queued.into_iter().min_by_key(|lease| lease.delivery) {
             let late_ms = self.random.below(40_000);
             self.plan_in(late_ms, Event::LateRelease(lease));
@@ -115,6 +117,19 @@ impl World {
             let entry = endpoint.setting.asked(self.clocks.now, setting);
             endpoint.setting.done(entry, self.clocks.now);
         }
+        for source in 0..self.cast.sources.len() {
+            let Source { workspace, id, .. } = &self.cast.sources[source];
+            let workspace = self.cast.workspaces[*workspace];
+            let raw = node.engine.record(Kind::Source, workspace, id.uuid()).expect("reads work");
+            let Some(raw) = raw else { continue };
+            let setting: SourceSetting = serde_json::from_str(&raw.body).expect("a record can be read");
+            let takes_pending = &mut self.cast.sources[source].takes_pending;
+            // What the plant wrote is not what was asked for.
+            if self.plant != Some(Plant::PendingAlways) {
+                let entry = takes_pending.asked(self.clocks.now, setting.deliver_pending_on_connect);
+                takes_pending.done(entry, self.clocks.now);
+            }
+        }
         for place in 0..self.cast.endpoints.len() {
             self.look_at(place);
         }
@@ -155,6 +170,7 @@ impl World {
         note!(self, "the node has stopped");
         self.node = None;
         self.life += 1;
+        self.cut_clients();
         self.plan_in(1_000, Event::Start);
     }
 

@@ -1,7 +1,7 @@
 //! What waits for the writer: each job is one caller's share of a commit.
 
 use restante_core::Timestamp;
-use restante_core::endpoint::Destination;
+use restante_core::endpoint::{Destination, Source};
 use restante_core::id::{DeliveryId, DestinationId, ReplayId, RequestId, SourceId, Tail, WorkspaceId};
 use restante_store::record::{BulkRetryJob, BulkRetryState, Draft, Kind};
 use restante_store::sqlite::Fault;
@@ -111,6 +111,18 @@ pub(super) enum Job {
     Prune {
         now: Timestamp,
     },
+    /// Who listens to a source when it comes to that.
+    Listen {
+        source: usize,
+        entry: usize,
+    },
+    TakePending {
+        source: usize,
+        entry: usize,
+        at: Owned<SourceId>,
+        pending: bool,
+        now: Timestamp,
+    },
     /// Of publishers and owners of webhooks.
     Errand(Box<Errand>),
 }
@@ -210,6 +222,18 @@ impl Job {
             }
             Self::Bulk { id, now } => Answer::More(engine.advance_bulk_retry(*id, *now, UPKEEP_MAX)?),
             Self::Prune { now } => Answer::More(engine.prune(*now, UPKEEP_MAX)?),
+            Self::Listen { source, .. } => {
+                let source = &world.cast.sources[*source];
+                let heard = source.heard();
+                if heard.is_some() || world.plant != Some(Plant::ClientKept) {
+                    engine.listen(source.id, heard)?;
+                }
+                Answer::Done(true)
+            }
+            Self::TakePending { at, pending, now, .. } => {
+                let pending = *pending || world.plant == Some(Plant::PendingAlways);
+                take_pending(engine, *at, pending, *now)?
+            }
             Self::Errand(errand) => Answer::Errand(errand.run(engine, world)?),
         })
     }
@@ -226,6 +250,22 @@ fn change(
     };
     raw.body = json(setting);
     let updated = engine.update(Kind::Destination, &raw, now)?;
+    Ok(Answer::Done(matches!(updated, Updated::Done(_))))
+}
+
+fn take_pending(
+    engine: &mut Engine,
+    at: Owned<SourceId>,
+    pending: bool,
+    now: Timestamp,
+) -> Result<Answer, Fault> {
+    let Some(mut raw) = engine.record(Kind::Source, at.workspace, at.id.uuid())? else {
+        return Ok(Answer::Done(false));
+    };
+    let mut source: Source = serde_json::from_str(&raw.body).expect("a record can be read");
+    source.deliver_pending_on_connect = pending;
+    raw.body = json(&source);
+    let updated = engine.update(Kind::Source, &raw, now)?;
     Ok(Answer::Done(matches!(updated, Updated::Done(_))))
 }
 

@@ -49,6 +49,7 @@ pub(super) struct Outbox(Mutex<Vec<Handed>>);
 pub(super) enum Handed {
     Parcels(Vec<Parcel>),
     Withdraw(Withdraw),
+    Widen(EndpointId),
 }
 
 impl Dispatch for Outbox {
@@ -58,6 +59,10 @@ impl Dispatch for Outbox {
 
     fn withdraw(&self, what: Withdraw) {
         self.lock().push(Handed::Withdraw(what));
+    }
+
+    fn widen(&self, endpoint: EndpointId) {
+        self.lock().push(Handed::Widen(endpoint));
     }
 }
 
@@ -113,6 +118,13 @@ impl World {
                 Handed::Withdraw(what) => {
                     let leases = self.node.as_mut().map(|node| node.lanes.withdraw(what)).unwrap_or_default();
                     self.give_back(leases);
+                }
+                Handed::Widen(endpoint) => {
+                    if let Some(node) = &mut self.node {
+                        node.lanes.widen(endpoint);
+                    }
+                    while self.begin_next() {}
+                    self.after_begin();
                 }
             }
         }

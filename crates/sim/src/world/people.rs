@@ -87,7 +87,13 @@ impl World {
             return;
         }
         let delivery = self.random.pick(&over);
-        self.story.retries.push(Retry { request: id, of: delivery, asked: self.clocks.now, new: None });
+        self.story.retries.push(Retry {
+            request: id,
+            of: delivery,
+            asked: self.clocks.now,
+            new: None,
+            told: None,
+        });
         self.enqueue(Job::Retry { retry: self.story.retries.len() - 1, workspace, delivery, now });
     }
 
@@ -179,7 +185,8 @@ impl World {
         let source = self.random.index(self.cast.sources.len());
         let (place, now) = (self.cast.endpoints.len(), self.wall());
         let receiver = self.random.index(self.cast.receivers.len());
-        let setting = draw_destination(&mut self.random, place, receiver, false);
+        let mut setting = draw_destination(&mut self.random, place, receiver, false);
+        self.draw_tunnel(place, &mut setting);
         let mut known = InForce::since(self.clocks.now, None);
         let entry = known.asked(self.clocks.now, Some(Setting::Destination(setting.clone())));
         self.cast.endpoints.push(Endpoint { owner: Owner::Source(source), id: None, setting: known });

@@ -10,6 +10,7 @@ use super::node::Node;
 use super::{Event, World};
 use crate::cast::{Endpoint, Owner, Source, draw_destination, draw_webhook};
 use crate::in_force::InForce;
+use crate::plant::Plant;
 use crate::random::Random;
 use crate::story::outbound::Taken;
 use crate::timeline::Moment;
@@ -47,6 +48,10 @@ impl World {
             for at in plan.times(&mut random, count, &publishes) {
                 self.timeline.plan(at, kind());
             }
+        }
+        let mut random_clients = Random::keyed(&[self.seed, 13]);
+        for at in plan.times(&mut random_clients, plan.clients, &publishes) {
+            self.timeline.plan(at, Event::Client);
         }
         for _ in 0..plan.hurry {
             let hurry = Moment(random.below(plan.busy_ms));
@@ -94,11 +99,12 @@ impl World {
 
     fn make_source(&mut self, number: usize, random: &mut Random) {
         let workspace = number % self.cast.workspaces.len();
+        let takes_pending = !self.plan.tunnels || Random::keyed(&[self.seed, 12, number as u64]).chance(50);
         let setting = SourceSetting {
             name: format!("s{number}"),
             token: format!("tok_{:016x}", random.draw()),
             response: None,
-            deliver_pending_on_connect: true,
+            deliver_pending_on_connect: takes_pending || self.plant == Some(Plant::PendingAlways),
             retention_days: random.pick(&[1, 30, 365, 365]),
         };
         let id = self.make(&Draft {
@@ -116,12 +122,16 @@ impl World {
             token: setting.token,
             retention_days: setting.retention_days,
             deletion_asked: None,
+            takes_pending: InForce::since(self.clocks.now, takes_pending),
+            clients: Vec::new(),
+            listening: InForce::since(self.clocks.now, None),
         });
     }
 
     fn make_destination(&mut self, number: usize, random: &mut Random) {
         let source = number % self.cast.sources.len();
-        let setting = draw_destination(random, number, number, self.plan.calm);
+        let mut setting = draw_destination(random, number, number, self.plan.calm);
+        self.draw_tunnel(number, &mut setting);
         let id = self.make(&Draft {
             kind: Kind::Destination,
             workspace: Some(self.cast.workspace_of_source(source)),

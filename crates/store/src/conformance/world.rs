@@ -20,8 +20,10 @@ use super::{Home, Tray};
 pub use outbound::{filters, started};
 
 use crate::record::{Kept, Kind, Record, Workspace, Written};
-use crate::{Accepted, Claimed, Finished, Incoming, Lease, Parcel, Policy, Settled, Store, row};
+use crate::{Accepted, Claimed, Finished, Incoming, Lease, Listening, Parcel, Policy, Settled, Store, row};
 
+/// What one client can do at the same time.
+pub(super) const SEATS: u32 = 64;
 /// When every world begins.
 const BEGINNING: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -238,6 +240,20 @@ impl World {
         let mut parcels = self.tray.take();
         assert_eq!(parcels.len(), 1, "dispatched parcels");
         parcels.remove(0)
+    }
+
+    /// A client of a source connects.
+    pub async fn connect(&self, source: &Origin) {
+        self.connect_with(source, SEATS).await;
+    }
+
+    pub async fn connect_with(&self, source: &Origin, seats: u32) {
+        self.store.listen(source.id, Some(Listening { since: self.now, seats })).await.unwrap();
+    }
+
+    /// The last client of a source goes.
+    pub async fn leave(&self, source: &Origin) {
+        self.store.listen(source.id, None).await.unwrap();
     }
 
     pub async fn claim(&self) -> Claimed {

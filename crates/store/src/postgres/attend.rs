@@ -12,7 +12,9 @@ use tokio_postgres::AsyncMessage;
 use uuid::Uuid;
 
 use super::Fault;
+use super::config::EndpointEntry;
 use super::node::{Node, lock, monotonic_ms};
+use super::tx::EARLIEST_DUE;
 use crate::{Change, Changed, Lease, Parcel, Withdraw};
 
 /// How often a node says that it is there.
@@ -223,26 +225,22 @@ impl Node {
 
     /// `full`: what was released with a due time in front of the latest claim is found, too.
     async fn poll_some(&self, endpoints: &[i64], full: bool) -> Result<(), Fault> {
-        let lows: Vec<i64> = {
+        let (lows, floors): (Vec<i64>, Vec<i64>) = {
             let state = self.state();
-            let low = |row: &i64| state.config.endpoints.get(row).map_or(0, |entry| entry.low);
-            endpoints.iter().map(|row| if full { 0 } else { low(row) }).collect()
+            let from = |entry: &EndpointEntry| {
+                let low = if full { 0 } else { entry.low };
+                (low.max(entry.due_floor(state.key_lead_ms)), entry.floor())
+            };
+            endpoints.iter().map(|row| state.config.endpoints.get(row).map_or((0, 0), from)).unzip()
         };
         let sql = self.connection().await?;
-        let rows = sql
-            .query(
-                "SELECT endpoint, (SELECT due_at FROM work WHERE work.endpoint = asked.endpoint AND node IS NULL \
-                 AND due_at >= asked.low ORDER BY due_at, key LIMIT 1) \
-                 FROM unnest($1::bigint[], $2::bigint[]) AS asked (endpoint, low)",
-                &[&endpoints, &lows],
-            )
-            .await?;
+        let rows = sql.query(EARLIEST_DUE, &[&endpoints, &lows, &floors]).await?;
         let open = sql.query("SELECT DISTINCT endpoint FROM open_job", &[]).await?;
         {
             let mut guard = self.state();
             let state = &mut *guard;
             for row in rows {
-                if let Some(due) = row.try_get::<_, Option<i64>>(1)? {
+                if let Some(due) = row.try_get::<_, Option<i64>>(2)? {
                     state.agenda.plan(&mut state.config, row.try_get(0)?, due);
                 }
             }
@@ -316,15 +314,22 @@ impl Node {
             Some(b'c') => self.follow().await?,
             Some(b'w') => self.process_withdrawals().await?,
             Some(b'd') if !own => {
+                let mut slotless = Vec::new();
                 {
                     let mut guard = self.state();
                     let state = &mut *guard;
                     for endpoint in words.filter_map(|word| word.parse().ok()) {
                         // A due time in memory may be too early.
                         state.agenda.plan(&mut state.config, endpoint, 0);
+                        // Whoever said so may have no client, as others: those that have one go first.
+                        let entry = state.config.endpoints.get(&endpoint);
+                        let asks =
+                            |it: &&EndpointEntry| it.settings.receiver.needs_client() && it.wants_slots();
+                        slotless.extend(entry.filter(asks).map(|_| endpoint));
                     }
                 }
                 self.wake();
+                self.ask_once_for_slots(slotless).await?;
             }
             Some(b'e') if !own => {
                 for change in words.filter_map(read_change) {

@@ -13,6 +13,7 @@ use super::codec::{
     DELIVERY_COLUMNS, DELIVERY_WIDTH, MESSAGE_COLUMNS, MessageRow, Stored, int, read_delivery, read_message,
     small, state_code,
 };
+use super::config::EndpointEntry;
 use super::node::Node;
 use super::settle::holds;
 use super::sql::Params;
@@ -37,6 +38,15 @@ struct Ready {
     endpoint: i64,
     room: u32,
     low: i64,
+    floor: i64,
+}
+
+/// The lanes of a claim, column by column.
+struct Lanes {
+    endpoints: Vec<i64>,
+    rooms: Vec<i32>,
+    lows: Vec<i64>,
+    floors: Vec<i64>,
 }
 
 impl Node {
@@ -52,7 +62,7 @@ impl Node {
             let state = &mut *guard;
             state.agenda.begin_claim(&mut state.config, now);
             let slotless =
-                |row: &i64| state.config.endpoints.get(row).is_some_and(|it| it.endpoint.slots() == 0);
+                |row: &i64| state.config.endpoints.get(row).is_some_and(EndpointEntry::wants_slots);
             let waiting = state.agenda.crowded.iter().chain(&state.replays.open);
             waiting.copied().filter(slotless).collect::<Vec<_>>()
         };
@@ -87,8 +97,9 @@ impl Node {
                 Room::Free(room) => room.min(CLAIM_PER_ENDPOINT).min(most),
                 Room::Squeezed | Room::Full | Room::Closed => 0,
             };
-            let low = state.config.endpoints.get(&endpoint).map_or(0, |entry| entry.low);
-            Ready { endpoint, room, low }
+            let entry = state.config.endpoints.get(&endpoint);
+            let low = entry.map_or(0, |it| it.low.max(it.due_floor(state.key_lead_ms)));
+            Ready { endpoint, room, low, floor: entry.map_or(0, EndpointEntry::floor) }
         };
         state.agenda.due(now).take(LANES_MAX).map(ready).collect()
     }
@@ -99,12 +110,15 @@ impl Node {
         most: usize,
         now: Timestamp,
     ) -> Result<usize, Error> {
-        let endpoints: Arc<[i64]> = lanes.iter().map(|lane| lane.endpoint).collect();
-        let rooms: Arc<[i32]> = lanes.iter().map(|lane| int(lane.room)).collect();
-        let lows: Arc<[i64]> = lanes.iter().map(|lane| lane.low).collect();
+        let lanes = Arc::new(Lanes {
+            endpoints: lanes.iter().map(|lane| lane.endpoint).collect(),
+            rooms: lanes.iter().map(|lane| int(lane.room)).collect(),
+            lows: lanes.iter().map(|lane| lane.low).collect(),
+            floors: lanes.iter().map(|lane| lane.floor).collect(),
+        });
         self.write(Access::Messages, move |tx| {
-            let (endpoints, rooms, lows) = (Arc::clone(&endpoints), Arc::clone(&rooms), Arc::clone(&lows));
-            Box::pin(async move { tx.claim(&endpoints, &rooms, &lows, most, now).await })
+            let lanes = Arc::clone(&lanes);
+            Box::pin(async move { tx.claim(&lanes, most, now).await })
         })
         .await
     }
@@ -184,27 +198,21 @@ impl Node {
 
 impl Tx {
     /// Leases due deliveries of lanes, one lane after the other, up to the room of each and `most` together.
-    async fn claim(
-        &mut self,
-        endpoints: &[i64],
-        rooms: &[i32],
-        lows: &[i64],
-        most: usize,
-        now: Timestamp,
-    ) -> Result<usize, Fault> {
+    async fn claim(&mut self, lanes: &Lanes, most: usize, now: Timestamp) -> Result<usize, Fault> {
+        let Lanes { endpoints, rooms, lows, floors } = lanes;
         // Rows that others hold are passed over: neither a claim elsewhere nor a cancel is waited for. What is behind
         // the limit is not locked: rows are locked as they are taken from the lanes.
         let statement = format!(
             "SELECT {DELIVERY_COLUMNS}, {MESSAGE_COLUMNS} \
-             FROM unnest($1::bigint[], $2::int[], $4::bigint[]) AS lane (endpoint, room, low) \
+             FROM unnest($1::bigint[], $2::int[], $4::bigint[], $6::bigint[]) AS lane (endpoint, room, low, floor) \
              CROSS JOIN LATERAL (SELECT workspace, key, pauses FROM work WHERE work.endpoint = lane.endpoint \
-             AND node IS NULL AND due_at >= lane.low AND due_at <= $3 ORDER BY due_at, key LIMIT lane.room FOR UPDATE SKIP LOCKED) AS work \
+             AND node IS NULL AND due_at >= lane.low AND due_at <= $3 AND key >= lane.floor ORDER BY due_at, key LIMIT lane.room FOR UPDATE SKIP LOCKED) AS work \
              JOIN delivery ON delivery.workspace = work.workspace AND delivery.key = work.key \
              JOIN message ON message.workspace = delivery.workspace AND message.key = delivery.message \
              LIMIT $5 FOR UPDATE OF delivery SKIP LOCKED"
         );
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = self.query(&statement, &[&endpoints, &rooms, &now.millis(), &lows, &limit]).await?;
+        let rows = self.query(&statement, &[endpoints, rooms, &now.millis(), lows, &limit, floors]).await?;
         let mut due = Vec::with_capacity(rows.len());
         for row in &rows {
             due.push((read_delivery(row)?, read_message(row, DELIVERY_WIDTH)?));
@@ -217,7 +225,7 @@ impl Tx {
                 .map_or(endpoints.len(), |at| at + 1),
             Some(_) | None => endpoints.len(),
         };
-        let (endpoints, lows) = (&endpoints[..looked_at], &lows[..looked_at]);
+        let (endpoints, lows, floors) = (&endpoints[..looked_at], &lows[..looked_at], &floors[..looked_at]);
         due.sort_by_key(|(stored, _)| (stored.row.life.due_at, stored.row.key));
         let mut lows: FxHashMap<i64, i64> = endpoints.iter().copied().zip(lows.iter().copied()).collect();
         for (stored, _) in &due {
@@ -258,7 +266,7 @@ impl Tx {
         self.reject(&rejected, now).await?;
         let lows: Vec<i64> = endpoints.iter().map(|row| lows.get(row).copied().unwrap_or(0)).collect();
         self.staged.emptied.extend(endpoints.iter().copied().zip(lows.iter().copied()));
-        self.look_up_due(endpoints, &lows).await?;
+        self.look_up_due(endpoints, &lows, floors).await?;
         Ok(leased.len())
     }
 

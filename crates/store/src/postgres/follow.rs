@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use restante_core::delivery::CancelReason;
 use restante_core::endpoint::{Destination, Receiver, Webhook};
+use restante_core::id::SourceId;
 
 use super::Fault;
 use super::config::{
@@ -80,7 +81,10 @@ impl State {
         for (record, balance) in &news.records {
             match record.kind {
                 1 => self.take_workspace(record, *balance),
-                2 => self.config.take_source(record)?,
+                2 => {
+                    self.config.take_source(record)?;
+                    self.seat_all(SourceId::from_uuid(record.raw.uuid));
+                }
                 3 => self.take_destination(record)?,
                 9 => self.take_mailboxes(record)?,
                 _ => {
@@ -166,18 +170,18 @@ impl State {
     fn change_endpoint(&mut self, record: &RecordRow, receiver: Receiver, gone: Option<CancelReason>) {
         let Some(entry) = self.config.endpoints.get_mut(&record.row) else { return };
         let settings = Settings { receiver, version: record.raw.version, gone: gone.is_some() };
-        let opened = entry.settings.receiver.holds_back().is_none() && entry.gone.is_none();
-        let open = settings.receiver.holds_back().is_none() && gone.is_none();
+        let opened = entry.is_open();
         entry.gone = gone;
         entry.settings = Arc::new(settings);
         entry.endpoint.set(Arc::clone(&entry.settings));
-        let id = entry.endpoint.id;
         if gone.is_some() {
             self.unswept.insert(record.row);
         }
+        self.seat(record.row);
         self.agenda.relist(&mut self.config, record.row);
-        if opened && !open {
-            self.withdraw(Withdraw::Endpoint(id));
+        let entry = self.config.endpoints.get(&record.row).filter(|entry| opened && !entry.is_open());
+        if let Some(endpoint) = entry.map(|entry| entry.endpoint.id) {
+            self.withdraw(Withdraw::Endpoint(endpoint));
         }
     }
 }

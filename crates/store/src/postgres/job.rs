@@ -8,6 +8,7 @@ use restante_core::message::{self, Published as Event};
 use restante_core::{Outcome, Timestamp};
 use tokio::sync::oneshot;
 
+use super::config::EndpointEntry;
 use super::node::Node;
 use super::state::State;
 use crate::endpoint::Feed;
@@ -125,10 +126,7 @@ pub(super) fn slotless(node: &Node, jobs: &[Job]) -> Vec<i64> {
             Job::Settle { .. } => {}
         }
     }
-    let wanting = |row: &i64| {
-        let entry = state.config.endpoints.get(row);
-        entry.is_some_and(|it| it.endpoint.slots() == 0 && it.settings.receiver.holds_back().is_none())
-    };
+    let wanting = |row: &i64| state.config.endpoints.get(row).is_some_and(EndpointEntry::wants_slots);
     found.into_iter().filter(wanting).collect()
 }
 

@@ -17,6 +17,7 @@ use super::Fault;
 use super::accept::{Birth, Births, NewDelivery};
 use super::codec::{int, mail_feed, role_code, small};
 use super::columns::{Messages, Place};
+use super::config::EndpointEntry;
 use super::node::Node;
 use super::tx::{Access, Tx};
 use crate::email::told::About;
@@ -90,7 +91,7 @@ impl Node {
         let Some(entry) = row.and_then(|row| state.config.workspaces.get(row)) else { return Vec::new() };
         let endpoints =
             domains(sending).into_iter().filter_map(|domain| entry.mailboxes.get(domain).copied());
-        let slotless = |row: &i64| state.config.endpoints.get(row).is_some_and(|it| it.endpoint.slots() == 0);
+        let slotless = |row: &i64| state.config.endpoints.get(row).is_some_and(EndpointEntry::wants_slots);
         endpoints.filter(slotless).collect()
     }
 

@@ -18,6 +18,7 @@ use super::prune::EventPass;
 use super::sql::Sql;
 use super::state::State;
 
+use crate::clients::Served;
 use crate::endpoint::ContentBytes;
 use crate::{Change, Error, Policy};
 
@@ -35,6 +36,7 @@ pub(super) struct Node {
     state: Mutex<State>,
     pub(super) lanes: Arc<FreeLanes>,
     pub(super) content_bytes: ContentBytes,
+    pub(super) served: Served,
     /// Held while slots are asked for.
     pub(super) asking: tokio::sync::Mutex<()>,
     /// When slots of an endpoint were last asked for, by the monotonic clock.
@@ -88,6 +90,7 @@ impl Node {
             address,
             policy,
             content_bytes: state.agenda.content_bytes.clone(),
+            served: state.config.served.clone(),
             asking: tokio::sync::Mutex::new(()),
             asked: Mutex::default(),
             state: Mutex::new(state),

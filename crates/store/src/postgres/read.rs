@@ -247,6 +247,7 @@ impl<'a> Reader<'a> {
             endpoint: endpoint.id,
             mailbox: None,
             receiver: endpoint.receiver.clone(),
+            held_back: endpoint.receiver.holds_back(),
             life: life.unwrap_or_else(|| row.life.clone()),
             retry_of: row.retry_of.map(|key| DeliveryId::new(Key::from_value(key), view.tail)),
             created_at: Timestamp::from_millis(row.created_at.unwrap_or(view.received_at)),

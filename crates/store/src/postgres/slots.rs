@@ -39,7 +39,8 @@ impl Node {
         let _turn = self.asking.lock().await;
         {
             let state = self.state();
-            endpoints.retain(|row| state.endpoint(*row).is_ok_and(|entry| entry.endpoint.slots() == 0));
+            endpoints
+                .retain(|row| state.endpoint(*row).is_ok_and(|entry| entry.endpoint.shared_slots() == 0));
         }
         let now = monotonic_ms();
         {
@@ -53,6 +54,20 @@ impl Node {
             });
         }
         self.ask_for_slots(&endpoints).await
+    }
+
+    /// Leaves the slots of endpoints to other nodes: nothing of them begins here.
+    pub(super) async fn give_slots_up(self: &Arc<Self>, endpoints: &[i64]) -> Result<(), Fault> {
+        let wishes: Vec<Wish> = {
+            let state = self.state();
+            endpoints.iter().filter_map(|row| Wish::of(*row, &state.config, false)).collect()
+        };
+        if wishes.is_empty() {
+            return Ok(());
+        }
+        // Whoever wants them back asks, however soon that is.
+        lock(&self.asked).retain(|row, _| !endpoints.contains(row));
+        self.settle_slots(&wishes).await
     }
 
     /// Asks for slots of endpoints that this node has none of.
@@ -74,16 +89,18 @@ impl Node {
             let state = &mut *guard;
             let mut wishes = Vec::new();
             for (row, entry) in &mut state.config.endpoints {
-                let waits = entry.next_due != i64::MAX || state.replays.open.contains(row);
-                let busy =
-                    entry.leased > 0 || entry.endpoint.in_flight() > 0 || (waits && entry.gone.is_none());
-                let has = entry.endpoint.slots() > 0;
+                let due = entry.next_due != i64::MAX || state.replays.open.contains(row);
+                // A node without clients leaves the slots to those that have some, and at once.
+                let waits = due && entry.gone.is_none() && !entry.lacks_clients();
+                let busy = entry.leased > 0 || entry.endpoint.in_flight() > 0 || waits;
+                let has = entry.endpoint.shared_slots() > 0;
                 entry.idle_looks = if busy { 0 } else { entry.idle_looks.saturating_add(1) };
                 if busy || has {
                     // Whoever has the rate next begins no sooner than it allows after the last attempt here.
                     let rate = entry.settings.receiver.rate_per_second();
                     let pace = rate.map_or(0, |rate| (1.0 / rate).ceil() as u32);
-                    wishes.push((*row, busy || entry.idle_looks <= IDLE_LOOKS_MAX.max(pace + 1)));
+                    let recent = entry.idle_looks <= IDLE_LOOKS_MAX.max(pace + 1) && !entry.leaves_slots();
+                    wishes.push((*row, busy || recent));
                 }
             }
             wishes.iter().filter_map(|(row, busy)| Wish::of(*row, &state.config, *busy)).collect::<Vec<_>>()
@@ -106,7 +123,8 @@ impl Node {
         let shared: FxHashSet<i64> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
         let state = self.state();
         wishes.retain(|wish| {
-            let slots = state.config.endpoints.get(&wish.endpoint).map_or(0, |entry| entry.endpoint.slots());
+            let slots =
+                state.config.endpoints.get(&wish.endpoint).map_or(0, |entry| entry.endpoint.shared_slots());
             !wish.busy || shared.contains(&wish.endpoint) || slots != wish.most.unsigned_abs()
         });
         Ok(wishes)
@@ -191,7 +209,7 @@ impl Node {
         let Some(entry) = state.config.endpoints.get(&endpoint) else { return 0 };
         let target = target.unsigned_abs();
         // A node that lapsed has none in memory, but what it dialled before may be in flight.
-        if entry.endpoint.slots() > target {
+        if entry.endpoint.shared_slots() > target {
             entry.endpoint.set_slots(target);
         }
         i32::try_from(entry.endpoint.in_flight()).unwrap_or(i32::MAX).min(mine.max(0))
@@ -210,7 +228,7 @@ impl Node {
             for (endpoint, slots) in granted {
                 let Some(entry) = state.config.endpoints.get(endpoint) else { continue };
                 let slots = slots.unsigned_abs();
-                if slots > entry.endpoint.slots() {
+                if slots > entry.endpoint.shared_slots() {
                     entry.endpoint.set_slots(slots);
                     widened.push(entry.endpoint.id);
                     state.agenda.relist(&mut state.config, *endpoint);

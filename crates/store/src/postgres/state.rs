@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) last_key: i64,
     /// How far keys ever ran ahead of the clock, as far as the database knows.
     pub(super) key_lead_ms: i64,
+    /// The latest key ran ahead of this node's clock.
+    pub(super) keys_lead: bool,
     /// What is leased to this node, by key.
     pub(super) leases: FxHashMap<i64, Stored>,
     /// Those of them that have no row in `work`.
@@ -74,6 +76,7 @@ impl State {
             keys: KeyMaker::after(None),
             last_key: 0,
             key_lead_ms: 0,
+            keys_lead: false,
             leases: FxHashMap::default(),
             born: BTreeSet::new(),
             replays: Replays { ready: true, ..Replays::default() },
@@ -117,6 +120,7 @@ impl State {
     pub(super) fn take_keys(&mut self, now: Timestamp, count: u32) -> Key {
         let first = self.keys.take(now, count);
         self.last_key = first.value() + i64::from(count) - 1;
+        self.keys_lead = first.at() > now;
         first
     }
 
@@ -161,14 +165,16 @@ impl State {
         (stored.row.life.attempts_made == lease.attempt).then_some(stored)
     }
 
-    /// Hands parcels over whose leases are durable. Gives those back that were withdrawn meanwhile, or leased in
-    /// another tenure.
+    /// Hands parcels over whose leases are durable. Gives those back that were withdrawn meanwhile, leased in another
+    /// tenure, or for clients that have gone.
     pub(super) fn dispatch(&mut self, parcels: Vec<Parcel>, tenure: u64) -> Vec<Parcel> {
         let Some(dispatch) = self.dispatch.as_ref().filter(|_| tenure == self.tenure) else { return parcels };
         let known = &self.withdrawn;
-        let is_known = |parcel: &Parcel| known.contains_key(&parcel.lease.delivery.key().value());
-        let (withdrawn, kept): (Vec<_>, Vec<_>) =
-            if known.is_empty() { (Vec::new(), parcels) } else { parcels.into_iter().partition(is_known) };
+        let is_over = |parcel: &Parcel| {
+            let key = parcel.lease.delivery.key();
+            known.contains_key(&key.value()) || !parcel.endpoint.serves(key)
+        };
+        let (withdrawn, kept): (Vec<_>, Vec<_>) = parcels.into_iter().partition(is_over);
         if !kept.is_empty() {
             dispatch.dispatch(kept);
         }
@@ -183,13 +189,8 @@ impl State {
 
     /// Endpoints that may be sent to and that this node has no slots of, the newest first; not many.
     pub(super) fn slotless(&self) -> Vec<i64> {
-        let open = |entry: &EndpointEntry| {
-            entry.gone.is_none()
-                && entry.endpoint.slots() == 0
-                && entry.settings.receiver.holds_back().is_none()
-        };
-        let mut rows: Vec<i64> =
-            self.config.endpoints.iter().filter(|(_, entry)| open(entry)).map(|(row, _)| *row).collect();
+        let wanting = self.config.endpoints.iter().filter(|(_, entry)| entry.wants_slots());
+        let mut rows: Vec<i64> = wanting.map(|(row, _)| *row).collect();
         rows.sort_unstable_by(|a, b| b.cmp(a));
         rows.truncate(8);
         rows

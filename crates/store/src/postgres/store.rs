@@ -8,7 +8,7 @@ use restante_core::Timestamp;
 use restante_core::endpoint::Sealed;
 use restante_core::health::Health;
 use restante_core::id::{
-    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
 use tokio::sync::{Notify, broadcast, oneshot};
 
@@ -21,8 +21,8 @@ use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    KeyClaim, Lease, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried, Settled, Store,
-    Updated, Vitals, Window, row,
+    KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried,
+    Settled, Store, Updated, Vitals, Window, row,
 };
 
 /// What has to be alone to change a kind of record: nodes keep these in memory.
@@ -385,11 +385,15 @@ impl Store for Postgres {
         now: Timestamp,
     ) -> Result<Option<row::Request>, Error> {
         let policy = self.node.policy;
-        self.node
+        let mut found = self
+            .node
             .read(move |sql| {
                 Box::pin(async move { Reader::new(sql, policy, now).request(workspace, request).await })
             })
-            .await
+            .await?;
+        let deliveries = found.iter_mut().flat_map(|request| &mut request.deliveries);
+        deliveries.for_each(|it| self.node.served.show(it));
+        Ok(found)
     }
 
     async fn requests(
@@ -400,14 +404,18 @@ impl Store for Postgres {
         now: Timestamp,
     ) -> Result<Paged<row::Request>, Error> {
         let (policy, filter) = (self.node.policy, Arc::new(filter));
-        self.node
+        let mut found = self
+            .node
             .read(move |sql| {
                 let filter = Arc::clone(&filter);
                 Box::pin(
                     async move { Reader::new(sql, policy, now).requests(workspace, &filter, page).await },
                 )
             })
-            .await
+            .await?;
+        let deliveries = found.items.iter_mut().flat_map(|request| &mut request.deliveries);
+        deliveries.for_each(|it| self.node.served.show(it));
+        Ok(found)
     }
 
     async fn request_body(
@@ -482,11 +490,14 @@ impl Store for Postgres {
         now: Timestamp,
     ) -> Result<Option<row::Delivery>, Error> {
         let policy = self.node.policy;
-        self.node
+        let mut found = self
+            .node
             .read(move |sql| {
                 Box::pin(async move { Reader::new(sql, policy, now).delivery(workspace, delivery).await })
             })
-            .await
+            .await?;
+        found.iter_mut().for_each(|it| self.node.served.show(it));
+        Ok(found)
     }
 
     async fn deliveries(
@@ -497,14 +508,17 @@ impl Store for Postgres {
         now: Timestamp,
     ) -> Result<Paged<row::Delivery>, Error> {
         let (policy, filter) = (self.node.policy, Arc::new(filter));
-        self.node
+        let mut found = self
+            .node
             .read(move |sql| {
                 let filter = Arc::clone(&filter);
                 Box::pin(
                     async move { Reader::new(sql, policy, now).deliveries(workspace, &filter, page).await },
                 )
             })
-            .await
+            .await?;
+        found.items.iter_mut().for_each(|it| self.node.served.show(it));
+        Ok(found)
     }
 
     async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error> {
@@ -520,6 +534,10 @@ impl Store for Postgres {
         drop(guard);
         self.node.wake();
         Ok(())
+    }
+
+    async fn listen(&self, source: SourceId, clients: Option<Listening>) -> Result<(), Error> {
+        Ok(self.node.listen_to(source, clients).await?)
     }
 
     fn due(&self) -> &Notify {

@@ -34,7 +34,8 @@ impl Tx {
             self.staged.unswept.push((endpoint, false));
             self.mend_cut(endpoint, standing.cut).await?;
         }
-        self.look_up_due(&[endpoint], &[0]).await?;
+        let floor = self.node.state().endpoint(endpoint)?.floor();
+        self.look_up_due(&[endpoint], &[0], &[floor]).await?;
         Ok(more)
     }
 

@@ -19,6 +19,12 @@ use crate::code::SENDING;
 use crate::endpoint::{Endpoint, Settings};
 use crate::{Change, Changed, Content, Lease, Parcel, Withdraw};
 
+/// Of endpoints with the due times and keys to look at from: the endpoint, that key, and the earliest due time there is.
+pub(super) const EARLIEST_DUE: &str = "SELECT endpoint, floor, (SELECT due_at FROM work \
+     WHERE work.endpoint = asked.endpoint AND node IS NULL AND due_at >= asked.low AND key >= asked.floor \
+     ORDER BY due_at, key LIMIT 1) \
+     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS asked (endpoint, low, floor)";
+
 /// What a transaction may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
@@ -52,8 +58,8 @@ pub(super) struct Staged {
     pub(super) ended: Vec<i64>,
     /// What became due, and when: (endpoint, due time).
     pub(super) planned: Vec<(i64, i64)>,
-    /// Endpoints whose earliest due time was read: (endpoint, due time).
-    pub(super) looked_up: Vec<(i64, Option<i64>)>,
+    /// Endpoints whose earliest due time was read: (endpoint, the first key that was looked at, due time).
+    pub(super) looked_up: Vec<(i64, i64, Option<i64>)>,
     /// Up to where lanes were emptied: (endpoint, due time).
     pub(super) emptied: Vec<(i64, i64)>,
     /// What this node must not dial.
@@ -405,18 +411,16 @@ impl Tx {
         Ok(())
     }
 
-    /// Reads endpoints' earliest due times from the table.
-    pub(super) async fn look_up_due(&mut self, endpoints: &[i64], lows: &[i64]) -> Result<(), Fault> {
-        let rows = self
-            .query(
-                "SELECT endpoint, (SELECT due_at FROM work WHERE work.endpoint = asked.endpoint AND node IS NULL \
-                 AND due_at >= asked.low ORDER BY due_at, key LIMIT 1) \
-                 FROM unnest($1::bigint[], $2::bigint[]) AS asked (endpoint, low)",
-                &[&endpoints, &lows],
-            )
-            .await?;
+    /// Reads endpoints' earliest due times from the table: of what is due from `lows` on and has keys from `floors` on.
+    pub(super) async fn look_up_due(
+        &mut self,
+        endpoints: &[i64],
+        lows: &[i64],
+        floors: &[i64],
+    ) -> Result<(), Fault> {
+        let rows = self.query(EARLIEST_DUE, &[&endpoints, &lows, &floors]).await?;
         for row in rows {
-            self.staged.looked_up.push((row.try_get(0)?, row.try_get(1)?));
+            self.staged.looked_up.push((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
         }
         Ok(())
     }

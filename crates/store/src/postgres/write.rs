@@ -1,6 +1,7 @@
 //! How a node runs a transaction: again where others were in the way, and with all that must be over before somebody is
 //! answered.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use futures_util::future::BoxFuture;
 use restante_core::id::Key;
 
 use super::Fault;
-use super::node::Node;
+use super::node::{Node, lock};
 use super::tx::{Access, Staged, Tx};
 use crate::Error;
 
@@ -151,18 +152,28 @@ impl Node {
             state.hold(stored);
             parcels.push(parcel);
         }
-        for (endpoint, due) in staged.looked_up {
-            let state = &mut *state;
-            state.agenda.set_due(&mut state.config, endpoint, due);
-        }
         for (endpoint, due) in staged.emptied {
             if let Some(entry) = state.config.endpoints.get_mut(&endpoint) {
                 entry.low = due;
             }
         }
+        for (endpoint, floor, due) in staged.looked_up {
+            let state = &mut *state;
+            if state.config.endpoints.get(&endpoint).is_some_and(|entry| entry.floor() < floor) {
+                // Since that was looked at clients may have more.
+                state.agenda.plan(&mut state.config, endpoint, 0);
+            } else {
+                state.agenda.set_due(&mut state.config, endpoint, due);
+            }
+        }
+        let mut hints = BTreeSet::new();
         for (endpoint, due) in staged.planned {
             let state = &mut *state;
             state.agenda.plan(&mut state.config, endpoint, due);
+            // Another node may have slots, or clients.
+            if state.config.endpoints.get(&endpoint).is_some_and(|entry| entry.endpoint.slots() == 0) {
+                hints.insert(endpoint);
+            }
         }
         for (endpoint, open) in staged.replays {
             if open {
@@ -188,6 +199,9 @@ impl Node {
             state.withdraw(what);
         }
         drop(state);
+        if !hints.is_empty() {
+            lock(&self.hints).append(&mut hints);
+        }
         self.give_back(back);
         self.announce(staged.changes);
         self.wake();

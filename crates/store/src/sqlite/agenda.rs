@@ -53,12 +53,25 @@ impl Engine {
 
     /// Reads an endpoint's earliest due time from the table.
     pub(super) fn look_up_due(&mut self, endpoint: i64) -> Result<(), Fault> {
-        let due: Option<i64> = self
-            .conn
-            .prepare_cached("SELECT min(due_at) FROM delivery WHERE endpoint = ?1 AND state = 0")?
-            .query_row([endpoint], |row| row.get(0))
-            .optional()?
-            .flatten();
+        let (floor, due_floor) = match self.config.endpoints.get(&endpoint) {
+            Some(entry) => (entry.floor(), entry.due_floor(self.key_lead_ms)),
+            None => (0, 0),
+        };
+        let due: Option<i64> = if floor == 0 {
+            self.conn
+                .prepare_cached("SELECT min(due_at) FROM delivery WHERE endpoint = ?1 AND state = 0")?
+                .query_row([endpoint], |row| row.get(0))
+                .optional()?
+                .flatten()
+        } else {
+            self.conn
+                .prepare_cached(
+                    "SELECT due_at FROM delivery WHERE endpoint = ?1 AND state = 0 AND due_at >= ?2 AND key >= ?3 \
+                     ORDER BY due_at, key LIMIT 1",
+                )?
+                .query_row([endpoint, due_floor, floor], |row| row.get(0))
+                .optional()?
+        };
         self.agenda.set_due(&mut self.config, endpoint, due);
         Ok(())
     }

@@ -48,17 +48,7 @@ impl Engine {
     fn claim_from(&mut self, endpoint: i64, now: Timestamp, most: usize) -> Result<usize, Fault> {
         let Room::Free(room) = self.room(endpoint) else { return Ok(0) };
         let limit = room.min(CLAIM_PER_ENDPOINT).min(u32::try_from(most).unwrap_or(u32::MAX));
-        let mut due = Vec::new();
-        {
-            let mut statement = self.conn.prepare_cached(&format!(
-                "SELECT {DELIVERY_COLUMNS} FROM delivery WHERE endpoint = ?1 AND state = 0 AND due_at <= ?2 \
-                 ORDER BY due_at, key LIMIT ?3"
-            ))?;
-            let mut rows = statement.query(params![endpoint, now.millis(), limit])?;
-            while let Some(row) = rows.next()? {
-                due.push(read_delivery(row)?);
-            }
-        }
+        let due = self.due_rows(endpoint, now, limit)?;
         let mut begun = 0;
         for row in due {
             // A few large bodies may take all the memory there is.
@@ -68,6 +58,28 @@ impl Engine {
             begun += usize::from(self.begin_attempt(row, now)?);
         }
         Ok(begun)
+    }
+
+    /// The first of what is due and may be leased here.
+    fn due_rows(&self, endpoint: i64, now: Timestamp, limit: u32) -> Result<Vec<DeliveryRow>, Fault> {
+        let entry = self.endpoint(endpoint)?;
+        let floor = entry.floor();
+        let since = if floor == 0 { "" } else { "AND due_at >= ?4 AND key >= ?5" };
+        let mut statement = self.conn.prepare_cached(&format!(
+            "SELECT {DELIVERY_COLUMNS} FROM delivery WHERE endpoint = ?1 AND state = 0 AND due_at <= ?2 {since} \
+             ORDER BY due_at, key LIMIT ?3"
+        ))?;
+        let mut rows = if floor == 0 {
+            statement.query(params![endpoint, now.millis(), limit])?
+        } else {
+            let due_floor = entry.due_floor(self.key_lead_ms);
+            statement.query(params![endpoint, now.millis(), limit, due_floor, floor])?
+        };
+        let mut due = Vec::new();
+        while let Some(row) = rows.next()? {
+            due.push(read_delivery(row)?);
+        }
+        Ok(due)
     }
 
     /// Begins the next attempt of a due delivery, or ends it. Returns whether an attempt began.

@@ -50,7 +50,12 @@ pub(super) fn find_record(conn: &Connection, kind: Kind, uuid: u128) -> Result<O
 /// Reads all that is living, and the dead that deliveries may still refer to. Endpoints that `old` had keep
 /// their identity, for parcels under way share it; their settings change only with a commit.
 pub(super) fn load(conn: &Connection, old: &Config) -> Result<Config, Fault> {
-    let mut config = Config { mail_terms: old.mail_terms.clone(), ..Config::default() };
+    let mut config = Config {
+        mail_terms: old.mail_terms.clone(),
+        clients: old.clients.clone(),
+        served: old.served.clone(),
+        ..Config::default()
+    };
     let sql = format!(
         "SELECT {RECORD_COLUMNS} FROM {RECORD_TABLES} WHERE record.kind IN (1, 2, 3, 6, 9) ORDER BY record.row"
     );

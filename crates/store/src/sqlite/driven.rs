@@ -33,7 +33,10 @@ impl Engine {
         id: RequestId,
         now: Timestamp,
     ) -> Result<Option<row::Request>, Fault> {
-        Reader::new(&self.conn, self.policy, now).request(workspace, id)
+        let mut request = Reader::new(&self.conn, self.policy, now).request(workspace, id)?;
+        let deliveries = request.iter_mut().flat_map(|request| &mut request.deliveries);
+        deliveries.for_each(|it| self.config.served.show(it));
+        Ok(request)
     }
 
     /// See [`crate::Store::delivery`]. Sees what is committed.
@@ -46,7 +49,9 @@ impl Engine {
         id: DeliveryId,
         now: Timestamp,
     ) -> Result<Option<row::Delivery>, Fault> {
-        Reader::new(&self.conn, self.policy, now).delivery(workspace, id)
+        let mut delivery = Reader::new(&self.conn, self.policy, now).delivery(workspace, id)?;
+        delivery.iter_mut().for_each(|it| self.config.served.show(it));
+        Ok(delivery)
     }
 
     /// See [`crate::Store::event`]. Sees what is committed.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use restante_core::endpoint::EndpointId;
 use restante_core::id::{Key, KeyMaker};
 use restante_core::{Delivery, State, Timestamp};
 use rusqlite::config::DbConfig;
@@ -62,6 +63,8 @@ pub struct Engine {
     pub(super) last_key: i64,
     /// How far keys ever ran ahead of the clock, because that went back.
     pub(super) key_lead_ms: i64,
+    /// The latest key ran ahead of the clock.
+    pub(super) keys_lead: bool,
     /// Memory is not what the tables say: a rollback could not be finished.
     stale: bool,
 }
@@ -71,6 +74,7 @@ pub struct Engine {
 pub(super) struct Staged {
     pub(super) parcels: Vec<Parcel>,
     pub(super) withdrawals: Vec<Withdraw>,
+    pub(super) widened: Vec<EndpointId>,
     pub(super) changes: Vec<Change>,
     pub(super) settings: Vec<(Arc<Endpoint>, Arc<Settings>)>,
 }
@@ -80,6 +84,7 @@ pub(super) struct Staged {
 pub(super) struct StagedSoFar {
     parcels: usize,
     withdrawals: usize,
+    widened: usize,
     changes: usize,
     settings: usize,
 }
@@ -114,6 +119,7 @@ impl Engine {
             commits_since_floor: 0,
             last_key: 0,
             key_lead_ms: 0,
+            keys_lead: false,
             stale: false,
         };
         engine.reload()?;
@@ -199,6 +205,9 @@ impl Engine {
             for what in staged.withdrawals {
                 dispatch.withdraw(what);
             }
+            for endpoint in staged.widened {
+                dispatch.widen(endpoint);
+            }
         }
         self.staged.changes = staged.changes;
         Ok(())
@@ -236,6 +245,7 @@ impl Engine {
         let mut staged = std::mem::take(&mut self.staged);
         staged.parcels.truncate(before.parcels);
         staged.withdrawals.truncate(before.withdrawals);
+        staged.widened.truncate(before.widened);
         staged.changes.truncate(before.changes);
         staged.settings.truncate(before.settings);
         self.reload()?;
@@ -251,6 +261,7 @@ impl Engine {
         Ok(StagedSoFar {
             parcels: self.staged.parcels.len(),
             withdrawals: self.staged.withdrawals.len(),
+            widened: self.staged.widened.len(),
             changes: self.staged.changes.len(),
             settings: self.staged.settings.len(),
         })
@@ -279,6 +290,7 @@ impl Engine {
         self.last_key = first.value() + i64::from(count) - 1;
         // The time in a key is that of its making unless the clock went back; searches by time allow for the worst.
         let lead_ms = Key::from_value(self.last_key).at().millis().saturating_sub(now.millis());
+        self.keys_lead = lead_ms > 0;
         if lead_ms > self.key_lead_ms {
             self.key_lead_ms = lead_ms;
             set_meta(&self.conn, "key_lead_ms", lead_ms)?;

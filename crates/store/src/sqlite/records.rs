@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::Timestamp;
 use restante_core::delivery::CancelReason;
 use restante_core::endpoint::{Destination, Receiver, Sealed, Webhook};
-use restante_core::id::{Id, WorkspaceId};
+use restante_core::id::{Id, SourceId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
@@ -210,6 +210,7 @@ impl Engine {
         entry.settings = Arc::clone(&settings);
         self.staged.withdrawals.push(Withdraw::Endpoint(entry.endpoint.id));
         self.staged.settings.push((Arc::clone(&entry.endpoint), settings));
+        self.config.seat(row);
         self.relist(row);
         self.unswept.insert(row);
     }
@@ -253,7 +254,10 @@ impl Engine {
                 self.note_url(record, &self.config.mailboxes(record)?)?;
                 Ok(self.config.take_mailboxes(record, &Config::default())?)
             }
-            Kind::Source => Ok(self.config.take_source(record)?),
+            Kind::Source => {
+                self.config.take_source(record)?;
+                self.seat_all(SourceId::from_uuid(record.raw.uuid))
+            }
             Kind::Destination => {
                 let destination: Destination = parse(&record.raw.body)?;
                 if self.change_endpoint(record, Receiver::Destination(destination))?.is_none() {
@@ -299,16 +303,19 @@ impl Engine {
             self.note_url(record, &receiver)?;
             return Ok(None);
         };
+        let opened = entry.is_open();
         let settings = Arc::new(Settings { receiver, version: record.raw.version, gone: false });
         let old = std::mem::replace(&mut entry.settings, Arc::clone(&settings));
-        if old.receiver.holds_back().is_none() && settings.receiver.holds_back().is_some() {
+        self.config.seat(record.row);
+        let entry = &self.config.endpoints[&record.row];
+        if opened && !entry.is_open() {
             self.staged.withdrawals.push(Withdraw::Endpoint(entry.endpoint.id));
         }
         self.staged.settings.push((Arc::clone(&entry.endpoint), Arc::clone(&settings)));
         if old.receiver.url() != settings.receiver.url() {
             self.note_url(record, &settings.receiver)?;
         }
-        self.relist(record.row);
+        self.look_up_due(record.row)?;
         Ok(Some(old))
     }
 

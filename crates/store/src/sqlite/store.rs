@@ -8,7 +8,7 @@ use restante_core::Timestamp;
 use restante_core::endpoint::Sealed;
 use restante_core::health::Health;
 use restante_core::id::{
-    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, Tail, WebhookId, WorkspaceId,
+    DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
 use rusqlite::OptionalExtension;
 use tokio::sync::{Notify, broadcast};
@@ -21,8 +21,8 @@ use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    KeyClaim, Lease, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried, Settled, Store,
-    Updated, Vitals, Window, row,
+    KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried,
+    Settled, Store, Updated, Vitals, Window, row,
 };
 
 /// Leases settled as lost in one transaction when taking over.
@@ -309,7 +309,11 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Option<row::Request>, Error> {
         let policy = self.policy;
-        self.read(move |conn| Reader::new(conn, policy, now).request(workspace, request)).await
+        let mut found =
+            self.read(move |conn| Reader::new(conn, policy, now).request(workspace, request)).await?;
+        let deliveries = found.iter_mut().flat_map(|request| &mut request.deliveries);
+        deliveries.for_each(|it| self.served.show(it));
+        Ok(found)
     }
 
     async fn requests(
@@ -320,7 +324,11 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Paged<row::Request>, Error> {
         let policy = self.policy;
-        self.read(move |conn| Reader::new(conn, policy, now).requests(workspace, &filter, page)).await
+        let mut found =
+            self.read(move |conn| Reader::new(conn, policy, now).requests(workspace, &filter, page)).await?;
+        let deliveries = found.items.iter_mut().flat_map(|request| &mut request.deliveries);
+        deliveries.for_each(|it| self.served.show(it));
+        Ok(found)
     }
 
     async fn request_body(
@@ -377,7 +385,10 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Option<row::Delivery>, Error> {
         let policy = self.policy;
-        self.read(move |conn| Reader::new(conn, policy, now).delivery(workspace, delivery)).await
+        let mut found =
+            self.read(move |conn| Reader::new(conn, policy, now).delivery(workspace, delivery)).await?;
+        found.iter_mut().for_each(|it| self.served.show(it));
+        Ok(found)
     }
 
     async fn deliveries(
@@ -388,7 +399,11 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Paged<row::Delivery>, Error> {
         let policy = self.policy;
-        self.read(move |conn| Reader::new(conn, policy, now).deliveries(workspace, &filter, page)).await
+        let mut found = self
+            .read(move |conn| Reader::new(conn, policy, now).deliveries(workspace, &filter, page))
+            .await?;
+        found.items.iter_mut().for_each(|it| self.served.show(it));
+        Ok(found)
     }
 
     async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error> {
@@ -401,6 +416,10 @@ impl Store for Sqlite {
             Ok(())
         })
         .await
+    }
+
+    async fn listen(&self, source: SourceId, clients: Option<Listening>) -> Result<(), Error> {
+        self.write(Task::Grouped, move |engine| engine.listen(source, clients)).await
     }
 
     fn due(&self) -> &Notify {

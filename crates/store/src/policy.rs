@@ -1,0 +1,34 @@
+//! What the operator decides about what is kept.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use restante_core::endpoint::MailTerms;
+use restante_core::health;
+
+/// What the operator decides about what is kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// When webhooks count as degraded, and when they are paused.
+    pub health: health::Limits,
+    /// How long events and emails are kept, from the end of their last delivery.
+    pub event_retention: Duration,
+    /// When mail is tried again, and how much of it at once. Decided once for the life of the process.
+    pub mail: &'static MailTerms,
+    /// Mail that may have arrived is sent again.
+    pub resend_uncertain: bool,
+}
+
+static MAIL_TERMS: LazyLock<MailTerms> = LazyLock::new(MailTerms::default);
+
+impl Default for Policy {
+    fn default() -> Self {
+        let days = u64::from(restante_core::limits::RETENTION_DAYS_DEFAULT);
+        Self {
+            health: health::Limits::default(),
+            event_retention: Duration::from_secs(days * 24 * 3600),
+            mail: &MAIL_TERMS,
+            resend_uncertain: false,
+        }
+    }
+}
