@@ -4,17 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::listen::ListenArgs;
+use crate::{commands, connection};
+
 /// Answers for messages until they arrive: receives webhooks, keeps them, delivers them, shows every attempt.
 #[derive(Debug, Parser)]
-#[command(
-    name = "restante",
-    version,
-    args_conflicts_with_subcommands = true,
-    before_help = "Examples:\n  restante                      serve on 127.0.0.1:8420, data in ./restante-data\n  \
-                   restante serve --dev          also deliver to http and private addresses\n  \
-                   restante tour                 see in half a minute what it does\n  \
-                   restante migrate --from sqlite:./restante-data --to postgres://…   move to PostgreSQL"
-)]
+#[command(name = "restante", version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -30,9 +25,22 @@ pub(crate) enum Command {
     Tour,
     /// Move a data directory into an empty PostgreSQL, for any number of nodes
     Migrate(Migrate),
+    /// Bring what sources receive to a service on this machine
+    Listen(Listen),
+    #[command(flatten)]
+    Client(Box<commands::Command>),
     /// Print the reference page of all settings
     #[command(hide = true)]
     ConfigReference,
+}
+
+/// What to bring where, and from which server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Listen {
+    #[command(flatten)]
+    pub(crate) what: ListenArgs,
+    #[command(flatten)]
+    pub(crate) connection: connection::Flags,
 }
 
 /// From where to where everything is moved.

@@ -1,16 +1,31 @@
 //! The binary `restante`.
 
 mod args;
+mod commands;
+mod confirm;
+mod connection;
+mod detail;
+mod examples;
+mod exit;
+mod failure;
+mod input;
+mod listen;
 mod log;
 mod migrate;
+mod nearest;
 mod opened;
+mod outgoing;
 mod output;
+mod paint;
 mod serve;
+mod show;
+mod table;
+mod times;
 mod tour;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 
@@ -18,12 +33,21 @@ use args::{Args, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = examples::on_top(Args::command()).get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|fault| fault.exit());
     let done = match args.command {
         None => serve::run(&args.serve),
         Some(Command::Serve(serve)) => serve::run(&serve),
         Some(Command::Tour) => tour::run(),
         Some(Command::Migrate(migrate)) => migrate::run(&migrate),
+        Some(Command::Listen(listen)) => match listen.run() {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        Some(Command::Client(command)) => match command.run() {
+            Err(error) if output::is_read_no_more(&error) => Ok(()),
+            done => done,
+        },
         Some(Command::ConfigReference) => output::line(restante_server::config::reference().trim_end()),
     };
     match done {

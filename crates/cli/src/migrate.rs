@@ -8,13 +8,10 @@ use restante_store::sqlite;
 use restante_store::transfer::{Fault, Progress, Report, transfer};
 
 use crate::args::{Migrate, Serve};
+use crate::exit::{CONFLICT, NETWORK, USAGE};
 use crate::output::{self, hinted};
-use crate::serve::{USAGE, settings};
+use crate::serve::settings;
 
-/// Exit code when somebody else is in the way.
-const CONFLICT: u8 = 5;
-/// Exit code when somebody does not answer.
-const NETWORK: u8 = 6;
 /// The file of the key that secrets are sealed with, in the data directory.
 const SECRET_KEY_FILE: &str = "secret.key";
 

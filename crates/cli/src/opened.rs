@@ -8,14 +8,8 @@ use restante_store::Store;
 use restante_store::postgres::{self, Postgres};
 use restante_store::sqlite::{self, Sqlite};
 
+use crate::exit::{CONFLICT, NETWORK, USAGE};
 use crate::output::hinted;
-
-/// Exit code of a wrong command line or setting.
-const USAGE: u8 = 2;
-/// Exit code when somebody else is in the way.
-const CONFLICT: u8 = 5;
-/// Exit code when somebody does not answer.
-const NETWORK: u8 = 6;
 
 /// An open store, to be closed in the end.
 pub(crate) enum Opened {

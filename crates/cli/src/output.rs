@@ -3,6 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use crate::exit;
+use crate::failure::{self, Told};
+
 /// Writes a line of data.
 ///
 /// # Errors
@@ -26,22 +29,67 @@ pub(crate) fn progress(text: &str, finished: bool) {
     };
 }
 
-/// Says what went wrong, and what to do about it if an error in the chain is a [`Hint`].
+/// Writes bytes of data as they are.
+///
+/// # Errors
+/// Whoever reads standard output is gone.
+pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a line that is no data.
+pub(crate) fn talk(text: &str) {
+    // Standard error gone: there is nobody left to tell.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Whether whoever reads has had enough, as in `restante requests list | head`.
+pub(crate) fn is_read_no_more(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    // A connection that breaks is another matter.
+    let is_call = error.chain().any(|cause| cause.downcast_ref::<restante_sdk::Error>().is_some());
+    !is_call && causes.any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Says what went wrong, and what to do about it if an error in the chain is a [`Hint`] or a call's failure.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    let mut talk = std::io::stderr().lock();
+    if let Some(Ended { code }) = error.downcast_ref::<Ended>() {
+        return ExitCode::from(*code);
+    }
+    if let Some(call) = error.chain().find_map(|cause| cause.downcast_ref::<restante_sdk::Error>()) {
+        let Told { line, hint, code } = failure::told(call);
+        talk(&format!("error: {line}\nhint: {hint}"));
+        return ExitCode::from(code);
+    }
     let chain: Vec<String> = error
         .chain()
         .filter(|cause| cause.downcast_ref::<Hint>().is_none())
         .map(ToString::to_string)
         .collect();
-    // Standard error gone: there is nobody left to tell.
-    let _ = writeln!(talk, "error: {}", chain.join(": "));
-    if let Some(hint) = error.chain().find_map(|cause| cause.downcast_ref::<Hint>()) {
-        let _ = writeln!(talk, "hint: {}", hint.text);
+    talk(&format!("error: {}", chain.join(": ")));
+    let hint = error.chain().find_map(|cause| cause.downcast_ref::<Hint>());
+    if let Some(hint) = hint {
+        talk(&format!("hint: {}", hint.text));
     }
-    let code = error.chain().find_map(|cause| cause.downcast_ref::<Hint>()).map_or(1, |hint| hint.code);
-    ExitCode::from(code)
+    ExitCode::from(hint.map_or(exit::RUNTIME, |hint| hint.code))
 }
+
+/// An end about which all is said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: u8,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ended with {}", self.code)
+    }
+}
+
+impl std::error::Error for Ended {}
 
 /// The last link of an error's chain: what to do, and the exit code.
 #[derive(Debug)]

@@ -17,14 +17,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Serve;
+use crate::connection::{PROJECT_TABLE, VARIABLES};
+use crate::exit::{CONFLICT, USAGE};
 use crate::log::{self, JsonLines, LogThread};
 use crate::opened::Opened;
 use crate::output::{self, hinted};
 
-/// Exit code of a wrong command line or setting.
-pub(crate) const USAGE: u8 = 2;
-/// Exit code when somebody else is in the way.
-const CONFLICT: u8 = 5;
 /// The settings file that is read if it is there.
 const CONFIG_FILE: &str = "restante.toml";
 
@@ -60,7 +58,7 @@ async fn serve(config: &Config, store: Arc<dyn Store>, threads: &Threads, dev: b
 pub(crate) fn settings(args: &Serve) -> anyhow::Result<Config> {
     let path = args.config.as_deref().unwrap_or(Path::new(CONFIG_FILE));
     let file = match std::fs::read_to_string(path) {
-        Ok(text) => Some(text),
+        Ok(text) => Some(without_client(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.config.is_none() => None,
         Err(error) => {
             let what = format!("cannot read {}: {error}", path.display());
@@ -90,11 +88,22 @@ pub(crate) fn settings(args: &Serve) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// The environment's variables. A setting that is not UTF-8 must not pass for one that is not there.
+/// The file without the table that clients read.
+fn without_client(text: String) -> String {
+    let table = text.parse::<toml::Table>().ok();
+    let Some(mut table) = table.filter(|table| table.contains_key(PROJECT_TABLE)) else { return text };
+    table.remove(PROJECT_TABLE);
+    toml::to_string(&table).unwrap_or(text)
+}
+
+/// The environment's variables but those of clients. A setting that is not UTF-8 must not pass for one that is not there.
 fn environment() -> anyhow::Result<Vec<(String, String)>> {
     let mut variables = Vec::new();
     for (name, value) in std::env::vars_os() {
         let Ok(name) = name.into_string() else { continue };
+        if VARIABLES.contains(&name.as_str()) {
+            continue;
+        }
         match value.into_string() {
             Ok(value) => variables.push((name, value)),
             Err(_) if name.starts_with("RESTANTE_") => {

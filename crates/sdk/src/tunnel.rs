@@ -270,6 +270,15 @@ struct Typed {
     r#type: Option<String>,
 }
 
+fn kind(bytes: &[u8]) -> Result<Option<String>, NotAFrame> {
+    // A list would pass for a struct.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(NotAFrame("it is no object".to_owned()));
+    }
+    let Typed { r#type: kind } = serde_json::from_slice(bytes)?;
+    Ok(kind)
+}
+
 #[derive(Serialize)]
 struct Tagged<'a, T> {
     r#type: &'a str,
@@ -298,7 +307,7 @@ impl ToClient {
     /// # Errors
     /// [`NotAFrame`].
     pub fn read(bytes: &[u8]) -> Result<Option<Self>, NotAFrame> {
-        let Typed { r#type: kind } = serde_json::from_slice(bytes)?;
+        let kind = kind(bytes)?;
         Ok(match kind.as_deref() {
             None | Some("request") => Some(Self::Request(serde_json::from_slice(bytes)?)),
             Some("body") => Some(Self::Body(serde_json::from_slice(bytes)?)),
@@ -322,7 +331,7 @@ impl ToServer {
     /// # Errors
     /// [`NotAFrame`].
     pub fn read(bytes: &[u8]) -> Result<Option<Self>, NotAFrame> {
-        let Typed { r#type: kind } = serde_json::from_slice(bytes)?;
+        let kind = kind(bytes)?;
         Ok(match kind.as_deref() {
             None | Some("result") => Some(Self::Result(serde_json::from_slice(bytes)?)),
             Some("ack") => Some(Self::Ack(serde_json::from_slice(bytes)?)),
@@ -445,7 +454,9 @@ mod tests {
     fn what_is_newer_is_passed_over_and_garbage_is_told() {
         assert_eq!(ToClient::read(br#"{"type":"weather","rain":true}"#).unwrap(), None);
         assert_eq!(ToServer::read(br#"{"type":"weather"}"#).unwrap(), None);
-        for garbage in ["", "{", "[]", "1", r#"{"type":1}"#, r#"{"id":"x"}"#, r#"{"type":"ack"}"#] {
+        for garbage in
+            ["", "{", "[]", r#"["weather"]"#, "1", r#"{"type":1}"#, r#"{"id":"x"}"#, r#"{"type":"ack"}"#]
+        {
             assert!(ToServer::read(garbage.as_bytes()).is_err(), "{garbage}");
             assert!(ToClient::read(garbage.as_bytes()).is_err() || garbage.contains("ack"), "{garbage}");
         }

@@ -45,7 +45,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use restante_core::health::Limits;
 use restante_store::{Store, Vitals};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -55,6 +55,7 @@ use crate::clock::Clock;
 use crate::mail::records::Lookup;
 use crate::probe::Prober;
 use crate::telemetry::Metrics;
+use crate::tunnel::{self, Hub};
 use crate::vault::Vault;
 use endpoints::Judge;
 
@@ -96,10 +97,14 @@ pub struct ApiState {
     pub require_verified_domains: bool,
     /// Looks up what domains have set in the DNS.
     pub lookup: Arc<dyn Lookup>,
+    /// Command-line clients that are connected.
+    pub(crate) tunnel: Arc<Hub>,
+    /// Slots of open connections; a client's connection takes one.
+    pub(crate) connections: Arc<Semaphore>,
 }
 
 /// The state as handlers share it.
-type Api = Arc<ApiState>;
+pub(crate) type Api = Arc<ApiState>;
 
 impl ApiState {
     /// Writes down when keys were last used.
@@ -187,6 +192,7 @@ pub fn router(state: ApiState) -> Router {
     let api: Api = Arc::new(state);
     let (router, _) = routes().split_for_parts();
     let router = router
+        .merge(tunnel::routes())
         .fallback(frame::no_such_path)
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(from_fn_with_state(Arc::clone(&api), frame::frame))

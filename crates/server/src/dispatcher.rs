@@ -27,6 +27,7 @@ use crate::channel::http::{HttpChannel, SetupFault};
 use crate::channel::smtp::{Route, Smtp, SmtpConfig};
 use crate::clock::Clock;
 use crate::telemetry::Metrics;
+use crate::tunnel::Hub;
 use crate::vault::Vault;
 use lanes::Lanes;
 use postman::Postman;
@@ -51,6 +52,13 @@ pub struct Dispatcher {
     unsettled: Arc<AtomicUsize>,
     seats: Mutex<Seats>,
     metrics: Arc<Metrics>,
+}
+
+/// The ways that messages leave by.
+pub(crate) struct Ways<'a> {
+    pub(crate) channel: &'a ChannelConfig,
+    pub(crate) mail: MailWay,
+    pub(crate) tunnel: &'a Arc<Hub>,
 }
 
 /// What the operator decides about mail.
@@ -96,12 +104,11 @@ impl Dispatcher {
     ///
     /// # Errors
     /// `SetupFault` when the channel's certificates cannot be used.
-    pub fn start(
+    pub(crate) fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
-        channel: &ChannelConfig,
-        mail: &MailWay,
+        ways: &Ways<'_>,
         vault: &Arc<Vault>,
         handles: &[Handle],
     ) -> Result<Arc<Self>, SetupFault> {
@@ -114,10 +121,11 @@ impl Dispatcher {
                 lanes: Mutex::new(Lanes::new(share)),
                 handle: handle.clone(),
                 // Connections belong to the thread that makes them.
-                channel: HttpChannel::new(channel)?,
+                channel: HttpChannel::new(ways.channel)?,
+                tunnel: Arc::clone(ways.tunnel),
                 postman: Postman {
-                    smtp: mail.smtp(channel, &clock)?,
-                    resend_uncertain: mail.resend_uncertain,
+                    smtp: ways.mail.smtp(ways.channel, &clock)?,
+                    resend_uncertain: ways.mail.resend_uncertain,
                     store: Arc::clone(&store),
                     vault: Arc::clone(vault),
                     clock: Arc::clone(&clock),

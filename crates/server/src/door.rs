@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Version};
+use hyper::{Request, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use restante_core::message::Headers;
 use tokio::net::{TcpSocket, TcpStream};
@@ -126,7 +126,8 @@ impl Door {
             .header_read_timeout(HEAD_TIME)
             .max_buf_size(tap::HEAD_BYTES_MAX)
             .max_headers(tap::HEADER_LINES_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
         tokio::pin!(connection);
         let mut told = false;
         loop {
@@ -159,6 +160,10 @@ impl Door {
                 Err(_) => closing(self.ingress.no_answer()),
             }
         };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // What follows is no HTTP any more, and is not copied.
+            heads.body_follows(Length::Chunked);
+        }
         heads.body_ended();
         response
     }

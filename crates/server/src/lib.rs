@@ -20,6 +20,7 @@ pub mod vault;
 mod door;
 mod ingress;
 mod notify;
+mod tunnel;
 mod upkeep;
 
 use std::net::{SocketAddr, TcpListener};
@@ -37,7 +38,7 @@ use channel::ChannelConfig;
 use channel::guard::Rules;
 use clock::Clock;
 use config::{Config, Uncertain};
-use dispatcher::{Dispatcher, MailWay};
+use dispatcher::{Dispatcher, MailWay, Ways};
 use ingress::Ingress;
 use probe::Prober;
 use telemetry::Metrics;
@@ -116,14 +117,18 @@ impl Server {
         if orphans > 0 {
             tracing::warn!(count = orphans, "attempts that the last stop cut off are recorded as lost");
         }
+        let tunnel = tunnel::Hub::new(Arc::clone(&store), Arc::clone(&clock));
         let dispatcher = Dispatcher::start(
             Arc::clone(&store),
             Arc::clone(&clock),
             Arc::clone(&metrics),
-            &channel,
-            &MailWay {
-                route: config.mail_route(),
-                resend_uncertain: config.smtp_uncertain == Uncertain::Resend,
+            &Ways {
+                channel: &channel,
+                mail: MailWay {
+                    route: config.mail_route(),
+                    resend_uncertain: config.smtp_uncertain == Uncertain::Resend,
+                },
+                tunnel: &tunnel,
             },
             &vault,
             handles,
@@ -138,12 +143,13 @@ impl Server {
             config.trusted_proxies.clone(),
             stop.clone(),
         ));
+        let connections = door::connection_slots();
         let state = ApiState {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             rules: Arc::new(rules),
             public_url: public_url.clone(),
-            metrics: render_metrics(&metrics, &dispatcher, &clock),
+            metrics: render_metrics(&metrics, &dispatcher, &tunnel, &clock),
             disk: disk_check(config),
             stopping: stop.clone(),
             last_used: Arc::default(),
@@ -155,8 +161,9 @@ impl Server {
             transport: config.transport(),
             require_verified_domains: config.require_verified_domains,
             lookup: Arc::new(api::MachineLookup),
+            tunnel,
+            connections: Arc::clone(&connections),
         };
-        let connections = door::connection_slots();
         let door = door::Door {
             ingress,
             api: api::router(state.clone()),
@@ -239,9 +246,17 @@ async fn until(time: Duration, condition: impl Fn() -> bool) {
 
 type Render = Arc<dyn Fn(Option<restante_store::Vitals>) -> String + Send + Sync>;
 
-fn render_metrics(metrics: &Arc<Metrics>, dispatcher: &Arc<Dispatcher>, clock: &Arc<dyn Clock>) -> Render {
-    let (metrics, dispatcher, clock) = (Arc::clone(metrics), Arc::clone(dispatcher), Arc::clone(clock));
-    Arc::new(move |vitals| metrics.render(vitals, dispatcher.in_flight(), clock.now().millis()))
+fn render_metrics(
+    metrics: &Arc<Metrics>,
+    dispatcher: &Arc<Dispatcher>,
+    tunnel: &Arc<tunnel::Hub>,
+    clock: &Arc<dyn Clock>,
+) -> Render {
+    let (metrics, dispatcher) = (Arc::clone(metrics), Arc::clone(dispatcher));
+    let (tunnel, clock) = (Arc::clone(tunnel), Arc::clone(clock));
+    Arc::new(move |vitals| {
+        metrics.render(vitals, dispatcher.in_flight(), tunnel.all_clients(), clock.now().millis())
+    })
 }
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;

@@ -137,7 +137,7 @@ impl Metrics {
     }
 
     /// The page for Prometheus, in its text format.
-    pub fn render(&self, vitals: Option<Vitals>, in_flight: u32, now_ms: i64) -> String {
+    pub fn render(&self, vitals: Option<Vitals>, in_flight: u32, clients: usize, now_ms: i64) -> String {
         let mut page = String::new();
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         head(&mut page, "restante_requests_accepted_total", "counter", "Requests stored and acknowledged.");
@@ -175,6 +175,13 @@ impl Metrics {
         let _ = writeln!(page, "restante_clock_back_ms_total {}", get(&self.clock_back_ms));
         head(&mut page, "restante_attempts_in_flight", "gauge", "Attempts begun and not ended.");
         let _ = writeln!(page, "restante_attempts_in_flight {in_flight}");
+        head(
+            &mut page,
+            "restante_clients_connected",
+            "gauge",
+            "Command-line clients connected to this node.",
+        );
+        let _ = writeln!(page, "restante_clients_connected {clients}");
         self.accept_seconds.render(
             &mut page,
             "restante_accept_seconds",

@@ -40,6 +40,8 @@ pub enum Purpose {
     HeaderValue,
     /// Signs the mail of a domain.
     DomainKey,
+    /// Opens a connection of a command-line client.
+    AccessToken,
 }
 
 /// A secret in the clear. `Debug` shows nothing of it, and it cannot be displayed, compared or serialised by accident.
@@ -144,6 +146,7 @@ impl Purpose {
             Self::SigningSecret => "signing secret",
             Self::HeaderValue => "header value",
             Self::DomainKey => "domain key",
+            Self::AccessToken => "access token",
         }
     }
 }

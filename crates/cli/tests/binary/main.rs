@@ -4,8 +4,10 @@
 #![expect(clippy::print_stdout, reason = "a test says what it measured")]
 
 mod clients;
+mod commands;
 mod hostile;
 mod kill;
+mod listen;
 mod mail;
 mod migrate;
 mod nodes;
@@ -13,4 +15,5 @@ mod outage;
 mod process;
 mod sink;
 mod stop;
+mod tunnel;
 mod usage;

@@ -35,7 +35,7 @@ pub(crate) async fn create(
     let source = input.create(token::secret(&*api.clock), retention_days_max)?;
     let tail = Tail::from_bits(api.clock.draw());
     let made = api.store.make(Some(caller.workspace), None, source, tail, api.clock.now()).await?;
-    Ok((StatusCode::CREATED, Json(wire::Source::new(written(made)?, &api.public_url))))
+    Ok((StatusCode::CREATED, Json(wire::Source::new(written(made)?, &api))))
 }
 
 /// List sources
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     listing: Listing<NoFilter>,
 ) -> Result<Json<wire::Page<wire::Source>>, ApiError> {
     let sources = api.store.list::<Source>(Some(caller.workspace), None, listing.page).await?;
-    let wire = |source| wire::Source::new(source, &api.public_url);
+    let wire = |source| wire::Source::new(source, &api);
     Ok(Json(wire::Page::new(sources, listing.page.total, wire)))
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn get(
     One(id): One<kind::Source>,
 ) -> Result<Json<wire::Source>, ApiError> {
     let source = records::get(&api, &caller.place::<Source>(id)).await?;
-    Ok(Json(wire::Source::new(source, &api.public_url)))
+    Ok(Json(wire::Source::new(source, &api)))
 }
 
 /// Change a source
@@ -90,7 +90,7 @@ pub(crate) async fn update(
     };
     let apply = |source: &mut Source| input.clone().apply(source, retention_days_max);
     let source = records::change(&api, &caller.place::<Source>(id), apply).await?;
-    Ok(Json(wire::Source::new(source, &api.public_url)))
+    Ok(Json(wire::Source::new(source, &api)))
 }
 
 /// Delete a source
@@ -130,7 +130,7 @@ pub(crate) async fn rotate_token(
         Ok(())
     };
     let source = records::change(&api, &caller.place::<Source>(id), apply).await?;
-    Ok(Json(wire::Source::new(source, &api.public_url)))
+    Ok(Json(wire::Source::new(source, &api)))
 }
 
 /// Upper bound of `retention_days` in a workspace.

@@ -39,6 +39,7 @@ use crate::clock::{Clock, ManualClock};
 use crate::mail::records::{Lookup, LookupFault};
 use crate::probe::Prober;
 use crate::telemetry::Metrics;
+use crate::tunnel::Hub;
 use crate::vault::Vault;
 
 /// When the tests' clock starts: 2026-11-29T23:19:41Z.
@@ -155,6 +156,8 @@ impl World {
             transport: "capture",
             require_verified_domains: false,
             lookup: Arc::clone(&zone) as Arc<dyn Lookup>,
+            tunnel: Hub::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&clock) as Arc<dyn Clock>),
+            connections: crate::door::connection_slots(),
         };
         let router = router(state.clone());
         let leased = Arc::default();

@@ -16,6 +16,7 @@ use restante_store::{Paged, row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::ApiState;
 use super::destinations::input::HeaderChoice;
 use super::endpoints::ScheduleInput;
 use super::query::cursor;
@@ -84,7 +85,7 @@ pub(crate) struct Source {
     dedupe: Option<()>,
     #[schema(value_type = Option<Object>)]
     verification: Option<()>,
-    /// Command-line clients connected to it now.
+    /// Command-line clients that are connected to this node for it now.
     clients_connected: u32,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -93,12 +94,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(record: Record<endpoint::Source>, public_url: &str) -> Self {
+    pub(crate) fn new(record: Record<endpoint::Source>, api: &ApiState) -> Self {
         let source = record.body;
         Self {
             object: "source",
             id: record.id,
-            url: format!("{public_url}/in/{}", source.token),
+            url: format!("{}/in/{}", api.public_url, source.token),
             name: source.name,
             token: source.token,
             response: source.response,
@@ -106,7 +107,7 @@ impl Source {
             retention_days: source.retention_days,
             dedupe: None,
             verification: None,
-            clients_connected: 0,
+            clients_connected: api.tunnel.clients(record.id),
             created_at: record.created_at,
             updated_at: record.updated_at,
         }

@@ -1,13 +1,18 @@
 //! From a message and an endpoint's settings to a request on the wire.
 
+use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use restante_core::Timestamp;
-use restante_core::endpoint::{Destination, IDEMPOTENCY_HEADER, Receiver};
+use restante_core::endpoint::{Destination, EndpointId, IDEMPOTENCY_HEADER, IdempotencyHeader, Receiver};
+use restante_core::id::RequestId;
 use restante_core::message::{Content, MessageId, Published, Received, target};
 use restante_sdk::signature::{ID_HEADER, SIGNATURE_HEADER, SigningKey, TIMESTAMP_HEADER, sign};
 
-use crate::channel::http::Outgoing;
+use restante_store::Parcel;
+
+use crate::channel::http::{Outgoing, forwardable};
+use crate::tunnel::Handover;
 use crate::vault::{OpenFault, Purpose, Vault};
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static(ID_HEADER);
@@ -77,6 +82,53 @@ pub(crate) fn outgoing(
         }
     };
     Outgoing { url, method, headers, body: content.body().clone(), timeout: receiver.timeout() }
+}
+
+/// What a client is handed for an attempt; `None` for what is no request to a destination.
+pub(crate) fn handover<'a>(
+    parcel: &'a Parcel,
+    receiver: &'a Receiver,
+    opened: &Opened,
+) -> Option<Handover<'a>> {
+    let (Content::Request(received), MessageId::Request(request), Receiver::Destination(destination)) =
+        (&parcel.content.message, parcel.message, receiver)
+    else {
+        return None;
+    };
+    let EndpointId::Destination(id) = parcel.endpoint.id else { return None };
+    Some(Handover {
+        lease: parcel.lease,
+        request,
+        received,
+        destination,
+        destination_id: id,
+        headers: lines(request, received, destination, opened),
+        timeout: receiver.timeout(),
+    })
+}
+
+/// The header lines that a client sends on: as received, less what belongs to one connection and what the destination
+/// sets, plus that. The standard header of the key is left to the client.
+fn lines(
+    request: RequestId,
+    received: &Received,
+    destination: &Destination,
+    opened: &Opened,
+) -> Vec<(String, Bytes)> {
+    let forwarded = forwardable(forwarded(MessageId::Request(request), received, destination, opened));
+    let by_client = destination.idempotency_header == IdempotencyHeader::Standard;
+    let mut case: Vec<&str> = received.headers.iter().map(|(name, _)| name).collect();
+    let mut lines = Vec::with_capacity(forwarded.len());
+    for (name, value) in forwarded {
+        if by_client && name.as_str().eq_ignore_ascii_case(IDEMPOTENCY_HEADER) {
+            continue;
+        }
+        // Names as they were received, each used once: the lines are in their order.
+        let known = case.iter().position(|it| it.eq_ignore_ascii_case(name.as_str()));
+        let name = known.map_or_else(|| name.as_str().to_owned(), |at| case.remove(at).to_owned());
+        lines.push((name, Bytes::copy_from_slice(value.as_bytes())));
+    }
+    lines
 }
 
 /// The headers as received, less what the destination sets, plus that.

@@ -22,6 +22,8 @@ use super::settler::{Done, Report};
 use crate::channel::http::HttpChannel;
 use crate::clock::Clock;
 use crate::telemetry::Metrics;
+use crate::tunnel::Hub;
+use crate::tunnel::Seat;
 use crate::vault::Vault;
 
 /// The dispatcher's part on one runtime thread.
@@ -29,6 +31,7 @@ pub(super) struct Shard {
     pub(super) lanes: Mutex<Lanes>,
     pub(super) handle: Handle,
     pub(super) channel: HttpChannel,
+    pub(super) tunnel: Arc<Hub>,
     pub(super) postman: Postman,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
@@ -43,6 +46,12 @@ pub(super) struct Shard {
     /// What attempts carry that is kept sealed, with the version of the settings it is of.
     pub(super) opened: Mutex<FxHashMap<EndpointId, (u32, Arc<Opened>)>>,
 }
+
+/// How long what goes through a client waits for one: the lease must still cover the attempt.
+const SEAT_TIME: Duration = Duration::from_secs(5);
+
+/// No client takes it.
+struct Nobody;
 
 /// Endpoints whose secrets are kept open at once on one thread.
 const OPENED_MAX: usize = 10_000;
@@ -198,13 +207,17 @@ impl Turn<'_> {
     async fn attempt(mut self) -> Option<Outcome> {
         let parcel = self.parcel.as_ref()?;
         let clock = &self.shard.clock;
+        let seat = match self.seat().await {
+            Ok(seat) => seat,
+            Err(Nobody) => return self.stand_back(),
+        };
         if !self.shard.lanes().dial(parcel.lease) {
             // Withdrawn since its turn came; whoever did that gave the lease back.
             self.parcel = None;
             return None;
         }
         let settings = parcel.endpoint.settings();
-        let held_back = settings.gone || settings.receiver.holds_back().is_some();
+        let held_back = settings.gone || parcel.endpoint.holds_back().is_some();
         if held_back || !self.shard.store.may_dial() || parcel.expires_at.is_some_and(|at| at <= clock.now())
         {
             let lease = parcel.lease;
@@ -220,6 +233,11 @@ impl Turn<'_> {
             return Some(Outcome::Lost);
         };
         let content = &parcel.content.message;
+        if let Some((seat, handover)) = seat.zip(attempt::handover(parcel, &settings.receiver, &opened)) {
+            let outcome = seat.attempt(handover).await;
+            self.report(outcome.clone());
+            return Some(outcome);
+        }
         if let Content::Email(mail) = content {
             let outcome = self.shard.postman.send(parcel, mail, settings.receiver.timeout(), at).await;
             self.report(outcome.clone());
@@ -230,6 +248,28 @@ impl Turn<'_> {
         let outcome = self.shard.channel.send(outgoing, || clock.now()).await;
         self.report(outcome.clone());
         Some(outcome)
+    }
+
+    /// A client's seat for what goes through one. Waiting for it begins no attempt.
+    ///
+    /// # Errors
+    /// `Nobody` has one to give in time.
+    async fn seat(&self) -> Result<Option<Seat>, Nobody> {
+        let Some(parcel) = &self.parcel else { return Err(Nobody) };
+        let settings = parcel.endpoint.settings();
+        if !settings.receiver.is_reached_by_clients() {
+            return Ok(None);
+        }
+        self.shard.tunnel.seat(parcel, SEAT_TIME).await.map(Some).ok_or(Nobody)
+    }
+
+    /// Gives back what does not go on the wire, unless somebody has withdrawn it.
+    fn stand_back(mut self) -> Option<Outcome> {
+        let lease = self.parcel.take()?.lease;
+        if self.shard.lanes().dial(lease) {
+            self.shard.give_back(vec![lease]);
+        }
+        None
     }
 
     fn report(&mut self, outcome: Outcome) {

@@ -18,4 +18,5 @@ mod replay_run;
 mod replay_window;
 mod secrets;
 mod settings;
+mod tunnel;
 mod webhooks;
