@@ -28,6 +28,7 @@ mod query;
 mod records;
 mod replays;
 mod requests;
+mod server;
 mod sources;
 mod stream;
 mod suppressions;
@@ -182,6 +183,7 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(keys::revoke))
         .routes(routes!(stream::follow))
         .routes(routes!(openapi::document))
+        .routes(routes!(server::get))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))

@@ -117,7 +117,7 @@ impl Round {
         self.tell(checks::ready(&client))?;
         self.tell(checks::version(&client))?;
         if settled.api_key.is_some() {
-            for finding in checks::key(&client, &settled) {
+            for finding in checks::key(&client) {
                 self.tell(finding)?;
             }
         }

@@ -55,6 +55,7 @@ calls! {
         SYSTEM_METRICS "system.metrics" GET "/metrics",
         SYSTEM_OPENAPI "system.openapi" GET "/v1/openapi.json",
         SYSTEM_READY "system.ready" GET "/readyz",
+        SYSTEM_SERVER "system.server" GET "/v1/server",
         TEMPLATES_GET "templates.get" GET "/v1/templates/{id}",
         TEMPLATES_LIST "templates.list" GET "/v1/templates",
         TEMPLATES_LIST_VERSIONS "templates.list_versions" GET "/v1/templates/{id}/versions",

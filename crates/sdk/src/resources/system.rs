@@ -1,6 +1,6 @@
 use crate::calls;
 use crate::client::Pending;
-use crate::wire::{Health, Json};
+use crate::wire::{Health, Json, Server};
 
 /// Calls about the server itself. They need no scope.
 #[derive(Clone, Debug)]
@@ -23,6 +23,11 @@ impl<C: Clone> System<C> {
     /// Refused with `not_ready` (503) when not, after as many retries as the client makes.
     pub fn ready(&self) -> Pending<C, Health> {
         Pending::new(&self.client, &calls::SYSTEM_READY)
+    }
+
+    /// What the server allows, and the key that asks. Any key may ask.
+    pub fn server(&self) -> Pending<C, Server> {
+        Pending::new(&self.client, &calls::SYSTEM_SERVER)
     }
 
     /// Metrics in Prometheus' text format.

@@ -192,6 +192,7 @@ const ADMINISTRATION: &[Case] = &[
     ("keys.revoke", "POST /v1/keys/key_1/revoke", "", refused!(|c| c.keys().revoke("key_1"))),
     ("system.health", "GET /healthz", "", refused!(|c| c.system().health())),
     ("system.ready", "GET /readyz", "", refused!(|c| c.system().ready())),
+    ("system.server", "GET /v1/server", "", refused!(|c| c.system().server())),
     ("system.metrics", "GET /metrics", "", refused!(|c| c.system().metrics())),
     ("system.openapi", "GET /v1/openapi.json", "", refused!(|c| c.system().openapi())),
 ];

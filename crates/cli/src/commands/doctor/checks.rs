@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use restante_sdk::Timestamp;
 use restante_sdk::blocking::Client;
-use restante_sdk::wire::{ApiKey, Paging, Scope};
+use restante_sdk::wire::{PrivateTargets, Scope, Server};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use super::Finding;
-use crate::connection::Settled;
 use crate::exit;
 use crate::times::span;
 
@@ -78,39 +77,41 @@ pub(super) fn clock(date: Option<&str>, now: Timestamp) -> Finding {
     }
 }
 
-/// Whether the key counts, whose it is, and what it may do.
-pub(super) fn key(client: &Client, settled: &Settled) -> Vec<Finding> {
-    let workspace = match client.workspace().get().wait() {
-        Ok(workspace) => Finding::ok("workspace", format!("{} ({})", workspace.name, workspace.id)),
-        Err(error) if error.status() == Some(403) => Finding::warn(
-            "workspace",
-            "the key may not see it".to_owned(),
-            "this needs the scope workspace:read; other commands may work",
-        ),
-        Err(error) if error.status() == Some(401) => return vec![Finding::failed("key", &error)],
-        Err(error) => Finding::failed("workspace", &error),
+/// Whether the key counts and what it may do, whose workspace it acts in, and what the server lets targets be.
+pub(super) fn key(client: &Client) -> Vec<Finding> {
+    let server = match client.system().server().wait() {
+        Ok(server) => server,
+        Err(error) => return vec![Finding::failed("key", &error)],
     };
-    let token = settled.api_key.as_ref().map(|key| key.text.as_str()).unwrap_or_default();
-    let mode = if token.starts_with("rst_test_") { "test" } else { "live" };
-    vec![Finding::ok("key", format!("{mode} mode; {}", scopes(client, token, mode))), workspace]
+    let key = &server.key;
+    let scopes: Vec<&str> = key.scopes.iter().map(Scope::as_str).collect();
+    let may = format!("{} mode; {} ({}), scopes {}", key.mode, key.name, key.id, scopes.join(" "));
+    vec![Finding::ok("key", may), workspace(client, &server.workspace_id), targets(&server)]
 }
 
-/// What the key may do: keys are listed without their tokens, so its end must tell it.
-fn scopes(client: &Client, token: &str, mode: &str) -> String {
-    let unknown = || "what it may do is told only to keys with the scope keys:manage".to_owned();
-    let keys: Result<Vec<ApiKey>, _> = client.keys().list(&Paging::default()).items().collect();
-    let Ok(keys) = keys else { return unknown() };
-    let is_ours =
-        |key: &&ApiKey| token.ends_with(&key.last4) && key.mode.as_str() == mode && key.revoked_at.is_none();
-    let ours: Vec<&ApiKey> = keys.iter().filter(is_ours).collect();
-    match ours[..] {
-        [key] => {
-            let scopes: Vec<&str> = key.scopes.iter().map(Scope::as_str).collect();
-            format!("{} ({}), scopes {}", key.name, key.id, scopes.join(" "))
-        }
-        // Another workspace's, or several that end alike.
-        _ => "it counts, and is not told apart from others".to_owned(),
+fn workspace(client: &Client, id: &str) -> Finding {
+    match client.workspace().get().wait() {
+        Ok(workspace) => Finding::ok("workspace", format!("{} ({})", workspace.name, workspace.id)),
+        // The key may not see more of it, and need not.
+        Err(error) if error.status() == Some(403) => Finding::ok("workspace", id.to_owned()),
+        Err(error) => Finding::failed("workspace", &error),
     }
+}
+
+fn targets(server: &Server) -> Finding {
+    let addresses = match &server.private_targets {
+        PrivateTargets::None => "public addresses only",
+        PrivateTargets::Some => "public addresses, and private ones that are listed",
+        PrivateTargets::All => "any address",
+        other @ (PrivateTargets::Other(_) | _) => other.as_str(),
+    };
+    let schemes = if server.http_targets { "https and http" } else { "https only" };
+    let message = format!("{addresses}, {schemes}");
+    if server.private_targets == PrivateTargets::All || server.http_targets {
+        let hint = "fine for development; elsewhere unset RESTANTE_ALLOW_PRIVATE_TARGETS and RESTANTE_ALLOW_HTTP_TARGETS";
+        return Finding::warn("targets", message, hint);
+    }
+    Finding::ok("targets", message)
 }
 
 #[cfg(test)]

@@ -152,7 +152,12 @@ async fn every_operation_wants_the_scopes_it_names() {
     let workspace_reader = "workspace:read";
     for (path, method, operation) in operations() {
         let Some(scopes) = operation["security"][0]["key"].as_array() else { continue };
-        let scope = scopes[0].as_str().unwrap();
+        let Some(scope) = scopes.first().and_then(Value::as_str) else {
+            // Any key may.
+            let answer = world.call(&powerless, &method, &filled(&path), Value::Null).await;
+            assert_eq!(answer.status, 200, "{method} {path}");
+            continue;
+        };
         if scope == workspace_reader {
             continue;
         }

@@ -91,6 +91,7 @@ const SHAPES: &[(&str, Option<Again>)] = &[
     ("workspaces.list", Some(again::<Page<wire::Workspace>>)),
     ("workspaces.create", Some(again::<wire::Workspace>)),
     ("workspaces.grant_credits", Some(again::<wire::Credits>)),
+    ("system.server", Some(again::<wire::Server>)),
     ("keys.create", Some(again::<wire::ApiKey>)),
     ("keys.list", Some(again::<Page<wire::ApiKey>>)),
     ("keys.get", Some(again::<wire::ApiKey>)),
