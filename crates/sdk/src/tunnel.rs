@@ -224,7 +224,8 @@ pub struct ResultFrame {
     pub attempt_number: u32,
     /// How it ended.
     pub status: ResultStatus,
-    /// Of the local service's response, if there was one.
+    /// Of the local service's response, if there was one. What no status can be is read as 0.
+    #[serde(default, deserialize_with = "read_status")]
     pub response_code: Option<u16>,
     /// [`INVALID_URL`], [`NETWORK_ERROR`], [`TIMEOUT`], or none.
     pub message: Option<String>,
@@ -350,6 +351,12 @@ fn read_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Er
     BASE64.decode(text.as_bytes()).map(Into::into).map_err(serde::de::Error::custom)
 }
 
+/// An odd status spoils one result, and not the connection.
+fn read_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+    let code = Option::<i64>::deserialize(deserializer)?;
+    Ok(code.map(|code| u16::try_from(code).ok().filter(|code| (100..=599).contains(code)).unwrap_or(0)))
+}
+
 fn write_key<S: Serializer>(key: &[u8; 16], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&BASE64.encode(key))
 }
@@ -416,6 +423,13 @@ mod tests {
         assert_eq!((result.status, result.response_code), (ResultStatus::Failed, None));
         assert_eq!(result.message.as_deref(), Some(NETWORK_ERROR));
         assert_eq!((result.delivery_duration, result.detail), (1532, None));
+        for odd in ["99999", "-1", "0", "600"] {
+            let bytes = String::from_utf8(bytes.to_vec()).unwrap().replace("null,", &format!("{odd},"));
+            let Some(ToServer::Result(result)) = ToServer::read(bytes.as_bytes()).unwrap() else {
+                panic!("{odd}")
+            };
+            assert_eq!(result.response_code, Some(0), "{odd}");
+        }
     }
 
     #[test]

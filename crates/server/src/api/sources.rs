@@ -108,6 +108,7 @@ pub(crate) async fn delete(
     One(id): One<kind::Source>,
 ) -> Result<StatusCode, ApiError> {
     records::delete(&api, &caller.place::<Source>(id)).await?;
+    api.tunnel.look_again(id);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -130,6 +131,8 @@ pub(crate) async fn rotate_token(
         Ok(())
     };
     let source = records::change(&api, &caller.place::<Source>(id), apply).await?;
+    // Whoever has come in with the old one must not go on receiving.
+    api.tunnel.look_again(id);
     Ok(Json(wire::Source::new(source, &api)))
 }
 

@@ -59,7 +59,16 @@ impl Seat {
         };
         let mut interest = Interest { client: &client, delivery, over: false };
         let outcome = follow(news, client.protocol, handover.timeout + GRACE).await;
-        interest.over = outcome.is_some();
+        interest.over = outcome.as_ref().is_some_and(|it| !matches!(it, Followed::NotBegun));
+        if !interest.over {
+            client.doubt.notify_one();
+        }
+        let outcome = match outcome {
+            Some(Followed::Ended(outcome)) => Some(outcome),
+            // It has not reached anything, as far as can be known.
+            Some(Followed::NotBegun) => Some(Outcome::Lost),
+            None => None,
+        };
         outcome.unwrap_or_else(|| {
             let message = format!("the client has not answered within {} s", handover.timeout.as_secs());
             Outcome::failed(FailureKind::Timeout, message)
@@ -82,12 +91,19 @@ impl Drop for Interest<'_> {
     }
 }
 
-/// What became of an attempt; `None`: the time is up.
+/// How an attempt went.
+enum Followed {
+    Ended(Outcome),
+    /// The time is up, and the client has not begun.
+    NotBegun,
+}
+
+/// What became of an attempt; `None`: the time is up, and it has begun.
 async fn follow(
     mut news: mpsc::UnboundedReceiver<News>,
     protocol: Protocol,
     time: Duration,
-) -> Option<Outcome> {
+) -> Option<Followed> {
     let mut begun = false;
     let ended = async {
         while let Some(news) = news.recv().await {
@@ -95,6 +111,8 @@ async fn follow(
                 News::Written => begun |= protocol == Protocol::First,
                 News::Ack => begun = true,
                 News::Result(result) => return judge(&result),
+                // The fault is ours, whatever has arrived.
+                News::Stopped => return Outcome::Lost,
             }
         }
         // Before it begins, the fault is ours.
@@ -104,9 +122,10 @@ async fn follow(
             Outcome::Lost
         }
     };
-    let outcome = tokio::time::timeout(time, ended).await.ok();
-    // A client that never began it has not reached anything.
-    if outcome.is_none() && !begun { Some(Outcome::Lost) } else { outcome }
+    match tokio::time::timeout(time, ended).await {
+        Ok(outcome) => Some(Followed::Ended(outcome)),
+        Err(_) => (!begun).then_some(Followed::NotBegun),
+    }
 }
 
 fn too_large(bytes: usize) -> Outcome {

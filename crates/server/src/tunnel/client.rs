@@ -16,6 +16,8 @@ pub(super) struct Client {
     /// Among all of this node.
     pub(super) number: u64,
     pub(super) source: SourceId,
+    /// The source's token that it has logged in with. Once that is another, it has to go.
+    pub(super) token: String,
     /// When it connected.
     pub(super) since: Timestamp,
     pub(super) protocol: Protocol,
@@ -28,6 +30,10 @@ pub(super) struct Client {
     words: AtomicU64,
     pub(super) spoke: Notify,
     pub(super) cut: Notify,
+    /// It is to be looked whether its source still has its token.
+    pub(super) look: Notify,
+    /// It has not begun what it was handed over: it may be asleep, or gone.
+    pub(super) doubt: Notify,
 }
 
 /// What the writer of a session is to do.
@@ -59,6 +65,8 @@ pub(super) enum News {
     /// The attempt begins.
     Ack,
     Result(ResultFrame),
+    /// This node stops, and the client has not answered.
+    Stopped,
 }
 
 #[derive(Default)]
@@ -80,7 +88,7 @@ struct Attempt {
 impl Client {
     pub(super) fn new(
         number: u64,
-        source: SourceId,
+        (source, token): (SourceId, String),
         since: Timestamp,
         protocol: Protocol,
         commands: mpsc::UnboundedSender<Command>,
@@ -88,6 +96,7 @@ impl Client {
         Self {
             number,
             source,
+            token,
             since,
             protocol,
             commands,
@@ -97,6 +106,8 @@ impl Client {
             words: AtomicU64::new(0),
             spoke: Notify::new(),
             cut: Notify::new(),
+            look: Notify::new(),
+            doubt: Notify::new(),
         }
     }
 
@@ -179,10 +190,15 @@ impl Client {
         }
     }
 
-    /// The link has ended: all attempts hear of it.
-    pub(super) fn end(&self) {
+    /// The link has ended: all attempts hear of it. `ours`: because this node stops.
+    pub(super) fn end(&self, ours: bool) {
         let mut waiting = self.waiting();
         waiting.over = true;
+        if ours {
+            for attempt in waiting.attempts.values() {
+                let _ = attempt.told.send(News::Stopped);
+            }
+        }
         let cut_off = std::mem::take(&mut waiting.attempts);
         drop(waiting);
         drop(cut_off);
@@ -191,6 +207,11 @@ impl Client {
     /// Whether it makes an attempt now.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting().attempts.is_empty()
+    }
+
+    /// Whether an attempt of its has a right to be waited for: somebody still wants the result.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waiting().attempts.values().any(|attempt| !attempt.told.is_closed())
     }
 
     pub(super) fn ping(&self) {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use restante_core::endpoint::Source;
 use restante_core::id::{Key, SourceId};
 use restante_store::endpoint::Feed;
 use restante_store::{Listening, Parcel, Store};
@@ -22,8 +23,8 @@ pub(crate) struct Hub {
     sources: Mutex<FxHashMap<SourceId, Vec<Place>>>,
     /// A seat has become free, or somebody has come or gone.
     freed: Notify,
-    /// The store is told of one change after the other.
-    telling: tokio::sync::Mutex<()>,
+    /// The store is told of one change of a source after the other.
+    telling: Mutex<FxHashMap<SourceId, Arc<tokio::sync::Mutex<()>>>>,
     next: AtomicU64,
 }
 
@@ -54,6 +55,9 @@ impl Drop for Seat {
 /// Pause after the store has not heard, growing to the second value.
 const TELL_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
+/// How long attempts on a dead link wait for the store to hear of it.
+const HEAR_TIME: Duration = Duration::from_millis(500);
+
 /// A source has as many clients as it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
@@ -74,7 +78,7 @@ impl Hub {
             clock,
             sources: Mutex::default(),
             freed: Notify::new(),
-            telling: tokio::sync::Mutex::default(),
+            telling: Mutex::default(),
             next: AtomicU64::new(1),
         })
     }
@@ -101,11 +105,12 @@ impl Hub {
     pub(super) fn enter(
         &self,
         source: SourceId,
+        token: String,
         protocol: Protocol,
     ) -> Result<(Arc<Client>, mpsc::UnboundedReceiver<Command>), Full> {
         let (commands, queue) = mpsc::unbounded_channel();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let client = Arc::new(Client::new(number, source, self.clock.now(), protocol, commands));
+        let client = Arc::new(Client::new(number, (source, token), self.clock.now(), protocol, commands));
         client.heard(self.clock.monotonic());
         let mut sources = self.sources();
         let places = sources.entry(source).or_default();
@@ -118,12 +123,29 @@ impl Hub {
         Ok((client, queue))
     }
 
-    /// Lets a client go: the store hears of it before its attempts do, so that nothing more is leased for it.
-    pub(super) async fn leave(&self, client: &Client) {
+    /// Lets a client go: the store hears of it before its attempts do, so that nothing more is leased for it, unless the
+    /// store takes its time. `ours`: because this node stops.
+    pub(super) async fn leave(&self, client: &Client, ours: bool) {
         self.remove(client);
-        self.tell(client.source).await;
-        client.end();
+        let heard = self.tell(client.source);
+        tokio::pin!(heard);
+        let in_time = tokio::time::timeout(HEAR_TIME, heard.as_mut()).await;
+        client.end(ours);
         self.freed.notify_waiters();
+        if in_time.is_err() {
+            heard.await;
+        }
+    }
+
+    /// Whether the source still has the token that a client has come in with. Without an answer of the store it has.
+    pub(super) async fn is_welcome(&self, client: &Client) -> bool {
+        let found = self.store.find::<Source>(&client.token).await;
+        found.map_or(true, |source| source.is_some_and(|source| source.id == client.source))
+    }
+
+    /// A source was changed: clients that came in with another token have to go.
+    pub(crate) fn look_again(&self, source: SourceId) {
+        self.all(source).iter().for_each(|client| client.look.notify_one());
     }
 
     fn remove(&self, client: &Client) {
@@ -154,7 +176,7 @@ impl Hub {
         let clients = self.all(source);
         let clients: Vec<_> = clients.into_iter().map(|client| (client.words(), client)).collect();
         clients.iter().for_each(|(_, client)| client.ping());
-        let lives = |(words, client): &(u64, Arc<Client>)| client.words() > *words || client.is_busy();
+        let lives = |(words, client): &(u64, Arc<Client>)| client.words() > *words || client.is_waited_for();
         let all_spoke = async {
             for place in &clients {
                 let (_, client) = place;
@@ -181,13 +203,22 @@ impl Hub {
 
     /// Tells the store who listens to a source now, until it has heard.
     pub(super) async fn tell(&self, source: SourceId) {
-        let _turn = self.telling.lock().await;
+        let turns = Arc::clone(self.telling().entry(source).or_default());
+        let turn = turns.lock().await;
         let mut pause = TELL_PAUSE.0;
         while let Err(error) = self.store.listen(source, self.listening(source)).await {
             tracing::warn!(error.message = %error, source.id = %source, "the store does not hear who listens");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(TELL_PAUSE.1);
         }
+        drop(turn);
+        drop(turns);
+        // Nobody else has it who does not hold the map.
+        self.telling().retain(|_, turns| Arc::strong_count(turns) > 1);
+    }
+
+    fn telling(&self) -> MutexGuard<'_, FxHashMap<SourceId, Arc<tokio::sync::Mutex<()>>>> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn listening(&self, source: SourceId) -> Option<Listening> {

@@ -55,7 +55,7 @@ async fn login(State(api): State<Api>, headers: HeaderMap) -> Result<Response, A
 
 /// Turns a request into a connection.
 async fn connect(State(api): State<Api>, mut request: Request) -> Result<Response, ApiError> {
-    let source = allowed(&api, request.headers()).await?;
+    let Access { source, token, .. } = allowed(&api, request.headers()).await?;
     let (accept, protocol) = handshake(request.headers())?;
     let upgrade = request.extensions_mut().remove::<OnUpgrade>();
     let upgrade = upgrade.ok_or_else(|| ApiError::broken("the connection cannot be upgraded"))?;
@@ -76,7 +76,7 @@ async fn connect(State(api): State<Api>, mut request: Request) -> Result<Respons
     })?;
     api.tunnel.make_room(source).await;
     // From here on nothing is waited for: whoever has entered has a task that sees to it that it leaves.
-    let (client, commands) = api.tunnel.enter(source, protocol).map_err(|Full| {
+    let (client, commands) = api.tunnel.enter(source, token, protocol).map_err(|Full| {
         let message = "the source has as many clients connected as it may have: 16";
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_clients", message)
     })?;
@@ -89,7 +89,7 @@ async fn connect(State(api): State<Api>, mut request: Request) -> Result<Respons
                 session::serve(hub, client, commands, upgraded, stopping).await;
             }
             // It went away before it had the answer.
-            Err(_) => hub.leave(&client).await,
+            Err(_) => hub.leave(&client, false).await,
         }
         drop(slot);
     });
@@ -124,8 +124,8 @@ async fn source_of(api: &ApiState, token: &str) -> Result<Record<endpoint::Sourc
     api.store.find::<endpoint::Source>(token).await?.ok_or_else(unauthorized)
 }
 
-/// The source that an access token is for.
-async fn allowed(api: &ApiState, headers: &HeaderMap) -> Result<SourceId, ApiError> {
+/// What an access token that is good allows.
+async fn allowed(api: &ApiState, headers: &HeaderMap) -> Result<Access, ApiError> {
     let expired = || {
         ApiError::unauthorized("invalid_access_token", "this access token is not good any more: log in again")
     };
@@ -135,7 +135,7 @@ async fn allowed(api: &ApiState, headers: &HeaderMap) -> Result<SourceId, ApiErr
     if access.expires_at <= api.clock.now() || source_of(api, &access.token).await?.id != access.source {
         return Err(expired());
     }
-    Ok(access.source)
+    Ok(access)
 }
 
 /// The answer to a key, and what the client speaks (RFC 6455, 4.2).

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::client::{Client, Command, Frame, Written};
 use super::hub::Hub;
-use super::{PING_EVERY, SILENCE_MAX};
+use super::{PING_EVERY, PROBE_TIME, SILENCE_MAX};
 
 /// How often it is looked whether a client has ended what it was handed over.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -40,20 +40,38 @@ pub(super) async fn serve(
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let mut writer = Writer { sink, client: Arc::clone(&client) };
-    let why = tokio::select! {
-        _ = writer.write(commands) => "it takes nothing any more",
-        why = read(stream, &client, &hub) => why,
-        () = watch_silence(&client, &hub) => "it has been silent for too long",
-        () = client.cut.notified() => "it has not answered a ping while another wanted its place",
-        () = drained(&client, &mut stopping) => "this node stops",
+    let end = tokio::select! {
+        _ = writer.write(commands) => End::because("it takes nothing any more"),
+        end = read(stream, &client, &hub) => end,
+        end = watch(&client, &hub) => end,
+        () = client.cut.notified() => End::because("it has not answered a ping while another wanted its place"),
+        () = drained(&client, &mut stopping) => End { ours: true, ..End::because("this node stops") },
     };
     // Nothing more is leased for it, and what it was handed over is decided, before the link is closed.
-    hub.leave(&client).await;
-    let farewell = CloseFrame { code: CloseCode::Away, reason: "the connection ends here".into() };
+    hub.leave(&client, end.ours).await;
+    let farewell = CloseFrame { code: end.code, reason: end.why.into() };
     let closing = writer.sink.send(Message::Close(Some(farewell)));
     // It may be long gone.
     let _ = tokio::time::timeout(FAREWELL_TIME, closing).await;
-    tracing::info!(source.id = %client.source, client.number = client.number, reason = why, "a client has left");
+    tracing::info!(source.id = %client.source, client.number = client.number, reason = end.why, "a client has left");
+}
+
+/// Why a connection ends.
+struct End {
+    why: &'static str,
+    code: CloseCode,
+    /// It is this node that goes.
+    ours: bool,
+}
+
+impl End {
+    const fn because(why: &'static str) -> Self {
+        Self { why, code: CloseCode::Away, ours: false }
+    }
+
+    const fn with(self, code: CloseCode) -> Self {
+        Self { code, ..self }
+    }
 }
 
 /// Waits until the node stops and what the client was handed over has ended. When that takes too long it is given up by
@@ -69,27 +87,58 @@ async fn drained(client: &Client, stopping: &mut watch::Receiver<bool>) {
     let _ = tokio::time::timeout(crate::DRAIN_TIME, idle).await;
 }
 
-/// Pings, and returns when nothing was heard for too long.
-async fn watch_silence(client: &Client, hub: &Hub) {
+/// Pings, and returns when nothing was heard for too long, or when the source is gone or has another token.
+async fn watch(client: &Client, hub: &Hub) -> End {
     loop {
-        hub.clock.sleep_until(hub.clock.now() + PING_EVERY).await;
+        tokio::select! {
+            () = hub.clock.sleep_until(hub.clock.now() + PING_EVERY) => {}
+            () = client.look.notified() => {}
+            () = client.doubt.notified() => if !answers(client).await {
+                return End::because("it has begun nothing and does not answer");
+            },
+        }
         if hub.clock.monotonic().saturating_sub(client.heard_at()) > SILENCE_MAX {
-            return;
+            return End::because("it has been silent for too long");
+        }
+        if !hub.is_welcome(client).await {
+            return End::because("its source is gone, or has another token").with(CloseCode::Policy);
         }
         client.ping();
     }
 }
 
-async fn read(mut stream: SplitStream<Socket>, client: &Client, hub: &Hub) -> &'static str {
+/// Whether a client answers a ping.
+async fn answers(client: &Client) -> bool {
+    let words = client.words();
+    client.ping();
+    let spoke = async {
+        loop {
+            let spoke = client.spoke.notified();
+            tokio::pin!(spoke);
+            spoke.as_mut().enable();
+            if client.words() > words {
+                return;
+            }
+            spoke.await;
+        }
+    };
+    tokio::time::timeout(PROBE_TIME, spoke).await.is_ok()
+}
+
+async fn read(mut stream: SplitStream<Socket>, client: &Client, hub: &Hub) -> End {
     while let Some(message) = stream.next().await {
         client.heard(hub.clock.monotonic());
         let bytes = match message {
             Ok(Message::Binary(bytes)) => bytes,
             Ok(Message::Text(text)) => Bytes::from(text),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => continue,
-            Ok(Message::Close(_)) => return "it has closed the connection",
-            Err(Error::Capacity(_)) => return "it has sent a frame that is too large",
-            Err(_) => return "the link broke",
+            Ok(Message::Close(_)) => {
+                return End::because("it has closed the connection").with(CloseCode::Normal);
+            }
+            Err(Error::Capacity(_)) => {
+                return End::because("it has sent a frame that is too large").with(CloseCode::Size);
+            }
+            Err(_) => return End::because("the link broke"),
         };
         match ToServer::read(&bytes) {
             Ok(Some(frame)) => client.take(frame),
@@ -97,11 +146,11 @@ async fn read(mut stream: SplitStream<Socket>, client: &Client, hub: &Hub) -> &'
             Ok(None) => {}
             Err(fault) => {
                 tracing::warn!(error.message = %fault, client.number = client.number, "a client sent what is no frame");
-                return "it has sent what is no frame";
+                return End::because("it has sent what is no frame").with(CloseCode::Unsupported);
             }
         }
     }
-    "the link broke"
+    End::because("the link broke")
 }
 
 struct Writer {

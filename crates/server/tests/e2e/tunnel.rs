@@ -542,3 +542,72 @@ async fn metrics_count_the_clients() {
     assert!(page.lines().any(|line| line == "restante_clients_connected 1"), "{page}");
     world.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_with_an_old_token_or_of_a_source_that_is_gone_is_cut_off() {
+    let world = World::start().await;
+    let source = source(&world, json!({})).await;
+    let path = format!("/v1/sources/{}", id(&source));
+    let mut line = Line::to(&world, &source, Speaks::V1).await;
+    let source = world.post(&format!("{path}/rotate-token"), Value::Null).await;
+    line.ended().await;
+    until_clients(&world, &source, 0).await;
+    let request = world.webhook(&source, "for who has the new one").await;
+    assert_eq!(delivery(&world, &request).await["attempts"], json!([]));
+
+    let mut line = Line::to(&world, &source, Speaks::First).await;
+    line.frame().await;
+    world.delete(&path).await;
+    line.ended().await;
+    assert_eq!(login(&world, source["token"].as_str().unwrap()).await.status, StatusCode::UNAUTHORIZED);
+    world.stop().await;
+}
+
+/// What is on the wire when a stop's time is up is lost by our fault: it costs no attempt.
+async fn a_stop_costs_no_attempt(speaks: Speaks) {
+    let world = World::start().await;
+    let source = source(&world, json!({})).await;
+    let mut line = Line::to(&world, &source, speaks).await;
+    let request = world.webhook(&source, "x").await;
+    let frame = line.frame().await;
+    if speaks == Speaks::V1 {
+        line.ack(&frame).await;
+    }
+    let client = tokio::spawn(async move { line.ended().await });
+    let world = world.restart().await;
+    client.await.unwrap();
+    let shown = world.until_attempts(&request, 1).await;
+    assert_eq!(shown["attempts"][0]["error_kind"], "lost", "{shown:#}");
+    assert_eq!((&shown["state"], &shown["attempts_used"]), (&json!("pending"), &json!(0)));
+    let mut line = Line::to(&world, &source, speaks).await;
+    assert_eq!(line.frame().await["deliveries"][0]["attempt_number"], 2);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_stop_costs_no_attempt_of_the_old_client() {
+    a_stop_costs_no_attempt(Speaks::First).await;
+}
+
+#[tokio::test]
+async fn a_stop_costs_no_attempt_of_ours() {
+    a_stop_costs_no_attempt(Speaks::V1).await;
+}
+
+#[tokio::test]
+async fn an_odd_status_spoils_one_attempt_and_not_the_connection() {
+    let world = World::start().await;
+    let source = source(&world, json!({})).await;
+    let mut line = Line::to(&world, &source, Speaks::First).await;
+    for odd in [json!(99_999), json!(-1)] {
+        let request = world.webhook(&source, "x").await;
+        let frame = line.frame().await;
+        line.answer(&frame, json!({"response_code": odd})).await;
+        let shown = world.until_attempts(&request, 1).await;
+        assert_eq!(
+            (&shown["attempts"][0]["error_kind"], &shown["attempts_used"]),
+            (&json!("status"), &json!(1))
+        );
+    }
+    world.stop().await;
+}
