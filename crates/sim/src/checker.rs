@@ -115,6 +115,13 @@ impl Witness<'_> {
         !is_webhook || delivery.created_at + ATTEMPTS_KEPT > self.clocks.most_wall()
     }
 
+    /// Whether a delivery's event was not past its time whenever somebody looked.
+    fn keeps(&self, delivery: DeliveryId) -> bool {
+        let has_it = |event: &&row::Event| event.deliveries.iter().any(|it| it.id == delivery);
+        let event = self.reads.visible_events().find(has_it);
+        event.is_some_and(|event| !self.reads.gone.contains(&event.id))
+    }
+
     /// Whether somebody may have sent again what had ended so, and it is now something else for that.
     fn may_be_sent_again(&self, delivery: &row::Delivery, had_ended: State) -> bool {
         let endpoint = self.cast.find(delivery.endpoint);

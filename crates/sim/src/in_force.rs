@@ -68,4 +68,10 @@ impl<T> InForce<T> {
         let known = self.entries.iter().rev().find(|entry| entry.told.is_some() && !entry.refused);
         &known.expect("the first value is known").value
     }
+
+    /// The value of then, as far as it was known; `None` before there was one.
+    pub fn known_at(&self, at: Moment) -> Option<&T> {
+        let was_told = |entry: &&Entry<T>| !entry.refused && entry.told.is_some_and(|told| told <= at);
+        self.entries.iter().rev().find(was_told).map(|entry| &entry.value)
+    }
 }

@@ -104,6 +104,26 @@ fn a_lowered_max_in_flight_holds_for_the_next_attempt() {
     }
 }
 
+/// A seed under which a webhook was created paused, the clock went back, and a recovery passed over what was skipped.
+#[test]
+fn a_recovery_takes_what_was_skipped_by_a_webhook_that_was_created_paused() {
+    holds(1308..1309);
+}
+
+/// Seeds under which the checker wanted a replay, or a recovery, of events that were past their time.
+#[test]
+fn what_is_past_its_time_is_not_sent_again() {
+    for seed in [1206, 1400] {
+        holds(seed..seed + 1);
+    }
+}
+
+/// A seed under which the checker wanted a request to reach a destination created behind it in the same commit.
+#[test]
+fn a_request_goes_to_the_destinations_that_were_there_before_it() {
+    holds(2228..2229);
+}
+
 fn are_independent(seeds: Range<u64>) {
     for seed in seeds {
         let found = independence::check(seed, None);

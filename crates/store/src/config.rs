@@ -99,6 +99,11 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
+    /// That of a webhook which was created paused: its creation is its first pause.
+    pub(crate) fn paused_from_the_start(record: &RecordRow) -> Self {
+        Self { paused_at: Some(record.raw.created_at.millis()), ..Self::default() }
+    }
+
     /// `now`, but not before the last pause: what it skipped is told by the time, and whoever publishes looks at the
     /// clock a little earlier than it is stored.
     pub(crate) fn behind_pause(&self, now: Timestamp) -> Timestamp {

@@ -344,6 +344,7 @@ macro_rules! for_each_promise {
                 a_pause_ends_a_recovery
                 recoveries_and_replays_take_turns
                 what_was_skipped_by_a_clock_that_runs_behind_is_of_this_pause
+                what_a_webhook_skipped_that_was_created_paused_is_recovered_when_the_clock_went_back
                 a_recovered_delivery_can_be_cancelled
             }
             replay_one {
@@ -375,6 +376,8 @@ macro_rules! for_each_promise {
                 an_event_is_there_as_long_as_it_is_being_delivered
                 a_replay_of_an_old_event_keeps_it
                 an_expired_event_cannot_be_touched
+                an_expired_event_is_not_sent_again
+                what_expires_before_its_turn_is_skipped_by_a_replay
                 what_is_erased_before_its_turn_is_skipped_by_a_replay
                 pruning_takes_a_few_at_a_time_and_leaves_the_rest
                 a_changed_policy_counts_for_what_is_there

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use restante_core::endpoint::MailTerms;
-use restante_core::health;
+use restante_core::{Timestamp, health};
 
 /// What the operator decides about what is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +17,14 @@ pub struct Policy {
     pub mail: &'static MailTerms,
     /// Mail that may have arrived is sent again.
     pub resend_uncertain: bool,
+}
+
+impl Policy {
+    /// Events whose last delivery ended at or before this moment have expired, in milliseconds.
+    pub(crate) fn events_cutoff(&self, now: Timestamp) -> i64 {
+        let retention_ms = i64::try_from(self.event_retention.as_millis()).unwrap_or(i64::MAX);
+        now.millis().saturating_sub(retention_ms)
+    }
 }
 
 static MAIL_TERMS: LazyLock<MailTerms> = LazyLock::new(MailTerms::default);

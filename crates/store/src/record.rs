@@ -227,7 +227,7 @@ pub struct ReplayJob {
     pub delivered: u64,
     /// Deliveries that failed all the same.
     pub failed: u64,
-    /// Events that had been acknowledged, or erased, when their turn came.
+    /// Events that had been acknowledged, or were past their time, when their turn came.
     pub skipped: u64,
     /// Of a recovery: `since` is on the time at which deliveries were skipped.
     pub by_skip: bool,

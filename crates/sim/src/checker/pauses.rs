@@ -38,6 +38,8 @@ struct Case<'a> {
     /// How much the store had taken before its event.
     place: usize,
     dials: &'a [&'a Dialled],
+    /// Its event is still there in the end.
+    is_kept: bool,
 }
 
 pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
@@ -46,11 +48,12 @@ pub(super) fn check(witness: &Witness<'_>, found: &mut Vec<Violation>) {
         (0..witness.cast.endpoints.len()).map(|endpoint| course(witness, endpoint)).collect();
     for event in witness.reads.visible_events() {
         let Some((place, _)) = accepted.get(&event.id) else { continue };
+        let is_kept = !witness.reads.gone.contains(&event.id);
         for delivery in event.deliveries.iter().filter(|delivery| witness.remembers(delivery)) {
             let endpoint = witness.cast.find(delivery.endpoint);
             let Some(Some(course)) = endpoint.map(|endpoint| &courses[endpoint]) else { continue };
             let dials = dials.get(&delivery.id).map_or(&[][..], Vec::as_slice);
-            let case = Case { delivery, place: *place, dials };
+            let case = Case { delivery, place: *place, dials, is_kept };
             let held = check_attempts(course, &case).map_err(|what| (7, what));
             if let Err((invariant, what)) =
                 held.and_then(|()| check_end(course, &case).map_err(|what| (1, what)))
@@ -171,7 +174,8 @@ fn check_end(course: &Course, case: &Case<'_>) -> Result<(), String> {
         if case.automatic().next().is_some() {
             return Err("is skipped and has an attempt of its schedule".into());
         }
-        return check_recovered(course, case, pause);
+        // What is past its time is not recovered.
+        return if case.is_kept { check_recovered(course, case, pause) } else { Ok(()) };
     }
     if course.recoveries(case, pause).next().is_some() {
         return Ok(());

@@ -137,8 +137,13 @@ impl World {
         received_at: Timestamp,
         replay_of: Option<RequestId>,
     ) {
-        let destinations = self.cast.living(source);
         let told = self.clocks.now;
+        let mut destinations = self.cast.living(source);
+        // What somebody first learned of in this millisecond may have been created behind the request.
+        destinations.retain(|place| {
+            let known = self.cast.endpoints[*place].setting.known_at(told.before(1));
+            known.is_some_and(Option::is_some)
+        });
         self.story.requests.push(Known { id, marker, source, destinations, received_at, told, replay_of });
     }
 }

@@ -10,7 +10,7 @@ use restante_core::{Outcome, State};
 
 use super::{World, failed, ok, started};
 use crate::row::{DeliveryFilter, EventFilter};
-use crate::{Cancelled, Page, Policy, Resent, Retried, Settled};
+use crate::{Cancelled, Page, Policy, Recovery, Resent, Retried, Settled, Window};
 
 const DAY_MS: u64 = 24 * 3_600_000;
 
@@ -127,6 +127,44 @@ pub async fn an_expired_event_cannot_be_touched(world: World) {
     assert_eq!(world.store.cancel(workspace, delivery, now).await.unwrap(), Cancelled::NotFound);
     assert_eq!(world.store.retry(workspace, delivery, now).await.unwrap(), Retried::NotFound);
     assert!(world.claim_all().await.is_empty());
+}
+
+pub async fn an_expired_event_is_not_sent_again(world: World) {
+    let mut world = kept(world, 1).await;
+    let webhook = world.one_try_webhook().await;
+    world.emit_and_settle(failed()).await;
+    world.pause(webhook).await;
+    world.publish("order.paid").await;
+    world.activate(webhook).await;
+    let since_start = Window { since: world.now.before(2 * ATTEMPTS_KEPT), until: world.now };
+    world.pass(DAY_MS);
+    // Nothing was erased yet: what is past its time is as good as gone.
+    let (store, workspace, now) = (world.store.clone(), world.workspace, world.now);
+    assert_eq!(store.count_replay(workspace, webhook, since_start, now).await.unwrap(), Some(0));
+    assert_eq!(started(world.replay_all(webhook).await).1, 0);
+    for recovery in [Recovery::Accepted(since_start), Recovery::SincePause { until: None }] {
+        let tail = world.tail();
+        assert_eq!(started(store.recover(workspace, webhook, recovery, now, tail).await.unwrap()).1, 0);
+    }
+    assert!(world.claim_all().await.is_empty());
+    assert_eq!(listed(&world).await, (0, 0));
+}
+
+pub async fn what_expires_before_its_turn_is_skipped_by_a_replay(world: World) {
+    let mut world = kept(world, 1).await;
+    let webhook = world.one_try_webhook().await;
+    world.emit_and_settle(failed()).await;
+    world.pass(DAY_MS / 2);
+    let young = world.emit_and_settle(failed()).await;
+    let (id, events) = started(world.replay_all(webhook).await);
+    assert_eq!(events, 2);
+    world.store.attach(None).await.unwrap();
+    world.pass(DAY_MS / 2);
+    world.attach().await;
+    let sent = world.run(ok()).await;
+    assert_eq!((sent.len(), sent[0].lease.delivery), (1, young.lease.delivery));
+    let job = world.job(id).await;
+    assert_eq!((job.delivered, job.skipped), (1, 1));
 }
 
 pub async fn what_is_erased_before_its_turn_is_skipped_by_a_replay(world: World) {

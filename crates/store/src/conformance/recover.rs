@@ -351,6 +351,29 @@ pub async fn what_was_skipped_by_a_clock_that_runs_behind_is_of_this_pause(mut w
     assert_eq!(sent, [in_flight.event(), skipped]);
 }
 
+pub async fn what_a_webhook_skipped_that_was_created_paused_is_recovered_when_the_clock_went_back(
+    mut world: World,
+) {
+    let webhook = world.webhook_with(|it| it.paused = true).await;
+    let created_at = world.now;
+    world.now = world.now - Duration::from_secs(2 * 3600);
+    let left = publish(&mut world).await;
+    let tried = publish(&mut world).await;
+    world.activate(webhook).await;
+    let delivery = world.event(tried).await.deliveries[0].id;
+    started(world.replay_one(webhook, delivery).await);
+    world.run(failed()).await;
+    assert_eq!(world.state(delivery).await, State::Skipped, "a failed replay changes nothing");
+    let (id, count) = recover_all(&mut world, webhook).await;
+    assert_eq!((count, world.job(id).await.since), (2, created_at), "its creation was its last pause");
+    // What was tried may not begin before the end of that, and the clock is behind.
+    world.now = created_at + Duration::from_secs(60);
+    let mut sent = events(&world.run(ok()).await);
+    sent.sort_unstable();
+    assert_eq!(sent, [left, tried]);
+    assert_eq!(world.job(id).await.delivered, 2);
+}
+
 pub async fn a_recovered_delivery_can_be_cancelled(mut world: World) {
     let webhook = world.webhook().await;
     world.pause(webhook).await;

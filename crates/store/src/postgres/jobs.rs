@@ -9,6 +9,8 @@
 
 mod progress;
 
+use std::collections::HashSet;
+
 use restante_core::{State, Timestamp, delivery};
 use rustc_hash::FxHashMap;
 use tokio_postgres::Row;
@@ -16,7 +18,7 @@ use tokio_postgres::Row;
 use super::Fault;
 use super::codec::{MESSAGE_COLUMNS, Stored, read_message, state};
 use super::config::standing;
-use super::read::Skipped;
+use super::read::{Skipped, expired_events};
 use super::settle::write_out;
 use super::sql::sql_limit;
 use super::tx::{EndpointView, Tx};
@@ -134,7 +136,7 @@ impl Tx {
     ) -> Result<usize, Fault> {
         let items = self.items(job.row).await?;
         let keys: Vec<i64> = items.iter().map(|item| item.delivery).collect();
-        let states = self.states(view.workspace, &keys).await?;
+        let states = self.states(view.workspace, &keys, now).await?;
         let (mut over, mut waiting) = (Vec::new(), Vec::new());
         for item in items {
             match states.get(&item.delivery) {
@@ -167,15 +169,29 @@ impl Tx {
         Ok(count)
     }
 
-    /// Where some deliveries stand, by their keys. They are not locked.
-    async fn states(&self, workspace: i64, keys: &[i64]) -> Result<FxHashMap<i64, State>, Fault> {
+    /// Where some deliveries stand, by their keys, as far as their events have not expired. They are not locked.
+    async fn states(
+        &self,
+        workspace: i64,
+        keys: &[i64],
+        now: Timestamp,
+    ) -> Result<FxHashMap<i64, State>, Fault> {
         if keys.is_empty() {
             return Ok(FxHashMap::default());
         }
-        let statement = "SELECT key, state FROM delivery WHERE workspace = $1 AND key = ANY($2)";
-        let rows = self.query(statement, &[&workspace, &keys]).await?;
+        let cutoff = self.node.policy.events_cutoff(now);
+        let statement = "SELECT key, state, CASE WHEN ended_at <= $3 THEN message END FROM delivery \
+             WHERE workspace = $1 AND key = ANY($2)";
+        let rows = self.query(statement, &[&workspace, &keys, &cutoff]).await?;
+        let old = rows.iter().map(|row| row.try_get(2)).collect::<Result<Vec<Option<i64>>, _>>()?;
+        let some: Vec<i64> = old.iter().copied().flatten().collect();
+        let expired = match some.is_empty() {
+            true => HashSet::new(),
+            false => expired_events(self, workspace, &some, cutoff).await?,
+        };
+        let left = rows.iter().zip(old).filter(|(_, old)| old.is_none_or(|old| !expired.contains(&old)));
         let read = |row: &Row| Ok((row.try_get(0)?, state(i64::from(row.try_get::<_, i16>(1)?))?));
-        rows.iter().map(read).collect()
+        left.map(|(row, _)| read(row)).collect()
     }
 
     /// What a replay has not begun, oldest first.
@@ -289,7 +305,7 @@ impl Tx {
             return Ok(());
         }
         let Some(job) = self.job(row).await? else { return Ok(()) };
-        let wanted = Skipped::of(&job);
+        let wanted = Skipped::of(&job, self.node.policy.events_cutoff(now));
         let found = wanted.keys(self, view.workspace, view.row, job.cursor, job.end, RECOVER_MAX).await?;
         let mut recovered = Vec::with_capacity(found.matching.len());
         for mut stored in self.lock_deliveries(view.workspace, &found.matching).await? {

@@ -108,7 +108,7 @@ impl Tx {
     /// delivery ended long enough ago. Returns whether the walk goes on.
     pub(super) async fn prune_events(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
         let Some((feed, above)) = self.event_place(now) else { return Ok(false) };
-        let cutoff = self.events_cutoff(now);
+        let cutoff = self.node.policy.events_cutoff(now);
         let key_lead_ms = self.node.state().key_lead_ms;
         let below = Range::of_times(None, Some(Timestamp::from_millis(cutoff)), key_lead_ms).below;
         let range = Range { above, below, newest_first: false };
@@ -152,12 +152,6 @@ impl Tx {
         let still: Vec<i64> = expired_events(self, workspace, &taken, cutoff).await?.into_iter().collect();
         self.erase_messages(workspace, &still).await?;
         Ok(found.get(taken.len()).map(|(key, _)| *key))
-    }
-
-    /// Events whose last delivery ended at or before this have expired.
-    pub(super) fn events_cutoff(&self, now: Timestamp) -> i64 {
-        let retention = self.node.policy.event_retention.as_millis();
-        now.millis().saturating_sub(i64::try_from(retention).unwrap_or(i64::MAX))
     }
 
     /// Where the walk over events goes on; `None` until the next one is due.

@@ -269,15 +269,20 @@ pub(super) async fn expired_events(
     keys: &[i64],
     cutoff: i64,
 ) -> Result<HashSet<i64>, Fault> {
-    // The subquery is no join, so that it looks at the event's own rows only, whatever the planner thinks of them.
-    let statement = format!(
-        "SELECT message.key FROM {} WHERE message.received_at <= $3 AND \
-         (SELECT count(*) FROM delivery WHERE delivery.workspace = message.workspace AND delivery.key > message.key \
-         AND delivery.key <= message.key + message.fanout AND (state IN (0, 1) OR ended_at > $3)) = 0",
-        by_keys("message", "key")
-    );
+    let statement =
+        format!("SELECT message.key FROM {} WHERE {}", by_keys("message", "key"), has_expired("$3"));
     let rows = sql.query(&statement, &[&workspace, &keys, &cutoff]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// The condition on an event's `message` that it has expired. `cutoff` is the parameter; see [`event_expired`].
+fn has_expired(cutoff: &str) -> String {
+    // The subquery is no join, so that it looks at the event's own rows only, whatever the planner thinks of them.
+    format!(
+        "message.received_at <= {cutoff} AND (SELECT count(*) FROM delivery AS own \
+         WHERE own.workspace = message.workspace AND own.key > message.key \
+         AND own.key <= message.key + message.fanout AND (own.state IN (0, 1) OR own.ended_at > {cutoff})) = 0"
+    )
 }
 
 /// Keys of all deliveries of a message: those it was accepted with, then manual retries.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Fault;
 use super::codec::int;
-use super::config::{Config, RecordRow, find_record, parse};
+use super::config::{Config, RecordRow, Standing, find_record, parse};
 use super::tx::{Access, Tx};
 use crate::record::{Draft, Kind, Raw};
 use crate::{Created, Updated};
@@ -279,6 +279,9 @@ impl Tx {
         match (&old, &new) {
             (Some(Receiver::Webhook(old)), Receiver::Webhook(new)) => {
                 self.follow_webhook(record, old, new).await
+            }
+            (None, Receiver::Webhook(new)) if new.paused => {
+                self.write_standing(record.row, Standing::paused_from_the_start(record), true).await
             }
             (Some(_) | None, Receiver::Destination(_) | Receiver::Webhook(_) | Receiver::Mailboxes(_)) => {
                 Ok(())

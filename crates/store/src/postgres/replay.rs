@@ -296,7 +296,7 @@ impl Tx {
         let expired = match self.endpoint(stored.row.endpoint)?.endpoint.feed {
             Feed::Source(_) => self.is_expired(&stored, now).await?,
             Feed::Events | Feed::Mail => {
-                event_expired(self, owner, stored.row.message, self.events_cutoff(now)).await?
+                event_expired(self, owner, stored.row.message, self.node.policy.events_cutoff(now)).await?
             }
         };
         Ok(Some(stored).filter(|_| !expired))

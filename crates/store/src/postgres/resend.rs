@@ -34,7 +34,8 @@ impl Tx {
         let found = if paused {
             Vec::new()
         } else {
-            failed_in(self, record.workspace, record.row, window, now).await?
+            let cutoff = self.node.policy.events_cutoff(now);
+            failed_in(self, record.workspace, record.row, window, now, cutoff).await?
         };
         let job = ReplayJob {
             kind: ReplayKind::Replay,
@@ -86,16 +87,16 @@ impl Tx {
         if view.settings.receiver.is_paused() {
             return Ok(Resent::Paused);
         }
-        let paused_at = view.standing.paused_at;
-        let total = Skipped::new(recovery, paused_at).count(self, record.workspace, record.row).await?;
-        let since = Timestamp::from_millis(paused_at.unwrap_or(record.raw.created_at.millis()));
+        let since = view.standing.paused_at.map_or(record.raw.created_at, Timestamp::from_millis);
+        let asked = ReplayJob::of_recovery(recovery, since, now);
+        let wanted = Skipped::of(&asked, self.node.policy.events_cutoff(now));
         let job = ReplayJob {
             state: self.first_state(record.row).await?,
-            total,
+            total: wanted.count(self, record.workspace, record.row).await?,
             // No key is the last that all nodes have made. While the recovery is open nothing else is skipped: a
             // pause would end it.
             end: i64::MAX,
-            ..ReplayJob::of_recovery(recovery, since, now)
+            ..asked
         };
         self.start(&record, &job, &[], now, tail).await
     }

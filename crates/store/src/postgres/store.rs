@@ -250,7 +250,10 @@ impl Store for Postgres {
         window: Window,
         now: Timestamp,
     ) -> Result<Option<u64>, Error> {
-        self.node.read(move |sql| Box::pin(read::count_replay(sql, workspace, webhook, window, now))).await
+        let cutoff = self.node.policy.events_cutoff(now);
+        self.node
+            .read(move |sql| Box::pin(read::count_replay(sql, workspace, webhook, window, now, cutoff)))
+            .await
     }
 
     async fn replay_delivery(

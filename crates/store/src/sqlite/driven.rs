@@ -86,7 +86,7 @@ impl Engine {
         window: Window,
         now: Timestamp,
     ) -> Result<Option<u64>, Fault> {
-        resend::count_replay(&self.conn, workspace, webhook, window, now)
+        resend::count_replay(&self.conn, workspace, webhook, window, now, self.policy.events_cutoff(now))
     }
 
     /// See [`crate::Store::record`]. Within a transaction it sees what that changed.

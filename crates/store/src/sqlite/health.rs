@@ -99,7 +99,7 @@ impl Engine {
         self.write_standing(endpoint, Standing { cut: None, ..standing })
     }
 
-    fn write_standing(&mut self, endpoint: i64, standing: Standing) -> Result<(), Fault> {
+    pub(super) fn write_standing(&mut self, endpoint: i64, standing: Standing) -> Result<(), Fault> {
         let Some(entry) = self.config.endpoints.get_mut(&endpoint) else { return Ok(()) };
         if entry.standing == standing {
             return Ok(());

@@ -163,10 +163,7 @@ impl Engine {
         let items = resend::items(&self.conn, job.row, LOOK_MAX)?;
         let (mut begun, mut skipped) = (0, 0);
         for (position, key) in &items {
-            let row = self.delivery_row(*key)?;
-            let acknowledged =
-                |row: &DeliveryRow| job.kind == ReplayKind::Replay && row.life.state == State::Delivered;
-            let Some(mut row) = row.filter(|row| !acknowledged(row)) else {
+            let Some(mut row) = self.row_to_replay(job.kind, *key, now)? else {
                 resend::remove_item(&self.conn, job.row, *position)?;
                 skipped += 1;
                 continue;
@@ -198,6 +195,20 @@ impl Engine {
         Ok(begun)
     }
 
+    /// A delivery as a replay finds it when its turn comes; `None` when it has been acknowledged or its event is gone.
+    fn row_to_replay(
+        &self,
+        kind: ReplayKind,
+        key: i64,
+        now: Timestamp,
+    ) -> Result<Option<DeliveryRow>, Fault> {
+        let Some(row) = self.delivery_row(key)? else { return Ok(None) };
+        let acknowledged = kind == ReplayKind::Replay && row.life.state == State::Delivered;
+        let (ended_at, cutoff) = (row.life.ended_at.map(Timestamp::millis), self.policy.events_cutoff(now));
+        let over = acknowledged || resend::is_past(&self.conn, row.message, ended_at, cutoff)?;
+        Ok((!over).then_some(row))
+    }
+
     /// Ends a replay that has nothing left and nothing in flight.
     fn finish_if_done(&mut self, endpoint: i64, job: i64, now: Timestamp) -> Result<(), Fault> {
         if self.jobs.running.contains_key(&job) || !resend::items(&self.conn, job, 1)?.is_empty() {
@@ -226,7 +237,8 @@ impl Engine {
             return Ok(0);
         }
         let Some(job) = self.job(row)? else { return Ok(0) };
-        let keys = resend::Skipped::of(&job).keys(&self.conn, endpoint, job.cursor, job.end, RECOVER_MAX)?;
+        let wanted = resend::Skipped::of(&job, self.policy.events_cutoff(now));
+        let keys = wanted.keys(&self.conn, endpoint, job.cursor, job.end, RECOVER_MAX)?;
         for key in &keys.matching {
             let Some(mut delivery) = self.delivery_row(*key)? else { continue };
             let Some(life) = delivery::recover(&delivery.life, now) else { continue };

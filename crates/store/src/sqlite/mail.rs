@@ -344,7 +344,7 @@ impl Engine {
             })
             .optional()?;
         let Some(found) = found else { return Ok(None) };
-        let expired = super::read::event_expired(&self.conn, found.message, self.events_cutoff(now))?;
+        let expired = super::read::event_expired(&self.conn, found.message, self.policy.events_cutoff(now))?;
         Ok(Some(found).filter(|_| !expired))
     }
 

@@ -79,7 +79,7 @@ impl Engine {
     /// delivery ended long enough ago. Returns whether the walk goes on.
     fn prune_events(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
         let Some((feed, above)) = self.event_place(now) else { return Ok(false) };
-        let cutoff = self.events_cutoff(now);
+        let cutoff = self.policy.events_cutoff(now);
         let below = Range::of_times(None, Some(Timestamp::from_millis(cutoff)), self.key_lead_ms).below;
         let range = Range { above, below, newest_first: false };
         let mut candidates = Vec::new();
@@ -95,11 +95,6 @@ impl Engine {
             Some(_) | None => self.config.feed_behind(feed).map(|next| (next, -1)),
         };
         Ok(self.event_pass.at.is_some())
-    }
-
-    /// Events whose last delivery ended at or before this have expired.
-    pub(super) fn events_cutoff(&self, now: Timestamp) -> i64 {
-        now.millis() - i64::try_from(self.policy.event_retention.as_millis()).unwrap_or(i64::MAX)
     }
 
     /// Where the walk over events goes on; `None` until the next one is due.

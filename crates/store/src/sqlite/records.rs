@@ -9,7 +9,7 @@ use restante_core::id::{Id, SourceId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
-use super::config::{Config, RecordRow, balance, find_record, parse, standing};
+use super::config::{Config, RecordRow, Standing, balance, find_record, parse};
 use super::engine::Engine;
 use crate::endpoint::Settings;
 use crate::record::{Draft, Kind, Raw};
@@ -272,8 +272,11 @@ impl Engine {
     fn follow_webhook(&mut self, record: &RecordRow) -> Result<(), Fault> {
         let webhook: Webhook = parse(&record.raw.body)?;
         let Some(old) = self.change_endpoint(record, Receiver::Webhook(webhook.clone()))? else {
-            let standing = standing(&self.conn, record.row)?;
-            return Ok(self.config.take_webhook(record, standing, &Config::default())?);
+            self.config.take_webhook(record, Standing::default(), &Config::default())?;
+            return match webhook.paused {
+                true => self.write_standing(record.row, Standing::paused_from_the_start(record)),
+                false => Ok(()),
+            };
         };
         let Receiver::Webhook(old) = &old.receiver else {
             return Err(Fault::Damaged("a webhook's row is another's".into()));

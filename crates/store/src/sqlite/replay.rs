@@ -217,7 +217,9 @@ impl Engine {
             endpoint.workspace == workspace && message_tail(&self.conn, row.message)? == Some(id.tail());
         let expired = match endpoint.feed {
             Feed::Source(_) => self.is_expired(&row, now)?,
-            Feed::Events | Feed::Mail => event_expired(&self.conn, row.message, self.events_cutoff(now))?,
+            Feed::Events | Feed::Mail => {
+                event_expired(&self.conn, row.message, self.policy.events_cutoff(now))?
+            }
         };
         Ok(Some(row).filter(|_| ours && !expired))
     }

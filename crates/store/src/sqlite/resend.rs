@@ -3,13 +3,14 @@
 use restante_core::endpoint::Webhook;
 use restante_core::id::{DeliveryId, ReplayId, Tail, WebhookId, WorkspaceId};
 use restante_core::{Timestamp, limits};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use rustc_hash::FxHashSet;
 
 use super::codec::{DELIVERED_STATE, FAILED};
 use super::config::{RecordRow, find_record, parse, standing};
 use super::engine::Engine;
 use super::jobs::Job;
+use super::read::event_expired;
 use super::scan::{Range, sql_limit};
 use super::{Fault, history};
 use crate::record::{Draft, Kind, ReplayJob, ReplayKind, ReplayState};
@@ -34,20 +35,33 @@ pub(super) fn attempts_kept_from(now: Timestamp) -> i64 {
     now.millis() - limits::ATTEMPTS_KEPT.as_millis() as i64 + 1
 }
 
-/// Deliveries of a webhook with a failed attempt in the window and no delivered one: the oldest by their first
-/// failure in it, up to the most that one replay takes.
+/// Whether the event of a delivery that ended then has expired; see [`event_expired`]. It is looked at only if that
+/// may be.
+pub(super) fn is_past(
+    conn: &Connection,
+    message: i64,
+    ended_at: Option<i64>,
+    cutoff: i64,
+) -> Result<bool, Fault> {
+    Ok(ended_at.is_some_and(|at| at <= cutoff) && event_expired(conn, message, cutoff)?)
+}
+
+/// Deliveries of a webhook with a failed attempt in the window and no delivered one, whose events have not expired:
+/// the oldest by their first failure in it, up to the most that one replay takes.
 pub(super) fn failed_in(
     conn: &Connection,
     webhook: i64,
     window: Window,
     now: Timestamp,
+    cutoff: i64,
 ) -> Result<Vec<i64>, Fault> {
     let mut attempts = conn.prepare_cached(
         "SELECT delivery FROM attempt WHERE webhook = ?1 AND started_at BETWEEN ?2 AND ?3 AND result = ?4 \
          ORDER BY started_at, delivery",
     )?;
     // While a replay is in flight it is still what it was.
-    let mut state = conn.prepare_cached("SELECT coalesce(back_to, state) FROM delivery WHERE key = ?1")?;
+    let mut standing = conn
+        .prepare_cached("SELECT coalesce(back_to, state), message, ended_at FROM delivery WHERE key = ?1")?;
     let since = window.since.millis().max(attempts_kept_from(now));
     let mut rows = attempts.query(params![webhook, since, window.until.millis(), FAILED])?;
     let (mut seen, mut found) = (FxHashSet::default(), Vec::new());
@@ -56,8 +70,11 @@ pub(super) fn failed_in(
         if !seen.insert(delivery) {
             continue;
         }
-        let state: Option<i64> = state.query_row([delivery], |row| row.get(0)).optional()?;
-        if state.is_some_and(|state| state != DELIVERED_STATE) {
+        let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?));
+        let Some((state, message, ended_at)) = standing.query_row([delivery], read).optional()? else {
+            continue;
+        };
+        if state != DELIVERED_STATE && !is_past(conn, message, ended_at, cutoff)? {
             found.push(delivery);
             if found.len() == limits::REPLAY_EVENTS_MAX {
                 break;
@@ -82,9 +99,16 @@ pub(super) fn remove_item(conn: &Connection, job: i64, position: i64) -> Result<
     Ok(())
 }
 
-/// Which skipped deliveries a recovery takes.
+/// Which skipped deliveries a recovery takes: none whose event has expired.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Skipped {
+pub(super) struct Skipped {
+    wanted: Wanted,
+    /// See [`event_expired`].
+    cutoff: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
     /// Accepted in this window.
     Accepted(Window),
     /// Skipped since then, accepted up to `until`.
@@ -100,21 +124,14 @@ pub(super) struct SkippedKeys {
 }
 
 impl Skipped {
-    /// `paused_at`: when it was last paused.
-    fn new(recovery: Recovery, paused_at: Option<i64>) -> Self {
-        match recovery {
-            Recovery::Accepted(window) => Self::Accepted(window),
-            Recovery::SincePause { until } => Self::Since { since: paused_at.unwrap_or(0), until },
-        }
-    }
-
     /// What a job takes.
-    pub(super) fn of(job: &ReplayJob) -> Self {
-        if job.by_skip {
-            Self::Since { since: job.since.millis(), until: job.accepted_until }
+    pub(super) fn of(job: &ReplayJob, cutoff: i64) -> Self {
+        let wanted = if job.by_skip {
+            Wanted::Since { since: job.since.millis(), until: job.accepted_until }
         } else {
-            Self::Accepted(Window { since: job.since, until: job.until })
-        }
+            Wanted::Accepted(Window { since: job.since, until: job.until })
+        };
+        Self { wanted, cutoff }
     }
 
     /// Up to `most` keys of a webhook's skipped deliveries, those beyond `above` and up to `until`.
@@ -128,7 +145,7 @@ impl Skipped {
     ) -> Result<SkippedKeys, Fault> {
         let (above, until) = self.bounds(conn, above, until)?;
         let mut statement = conn.prepare_cached(
-            "SELECT key, ended_at, (SELECT received_at FROM message WHERE key = delivery.message) FROM delivery \
+            "SELECT key, ended_at, (SELECT received_at FROM message WHERE key = delivery.message), message FROM delivery \
              WHERE endpoint = ?1 AND state = 50 AND key > ?2 AND key <= ?3 ORDER BY key LIMIT ?4",
         )?;
         let mut rows = statement.query(params![webhook, above, until, sql_limit(most)])?;
@@ -137,7 +154,8 @@ impl Skipped {
         while let Some(row) = rows.next()? {
             looked += 1;
             found.cursor = row.get(0)?;
-            if self.takes(row.get(2)?, row.get(1)?) {
+            let ended_at = row.get(1)?;
+            if self.takes(row.get(2)?, ended_at) && !is_past(conn, row.get(3)?, ended_at, self.cutoff)? {
                 found.matching.push(found.cursor);
             }
         }
@@ -146,21 +164,21 @@ impl Skipped {
     }
 
     fn bounds(self, conn: &Connection, above: i64, until: i64) -> Result<(i64, i64), Fault> {
-        let (first, last) = match self {
-            Self::Since { until: None, .. } => return Ok((above, until)),
-            Self::Since { until: Some(last), .. } => (None, last),
-            Self::Accepted(window) => (Some(window.since), window.until),
+        let (first, last) = match self.wanted {
+            Wanted::Since { until: None, .. } => return Ok((above, until)),
+            Wanted::Since { until: Some(last), .. } => (None, last),
+            Wanted::Accepted(window) => (Some(window.since), window.until),
         };
         let range = Range::of_times(first, Some(last), history::key_lead(conn)?);
         Ok((above.max(range.above), until.min(range.below.saturating_sub(1))))
     }
 
     fn takes(self, accepted_at: Option<i64>, skipped_at: Option<i64>) -> bool {
-        match self {
-            Self::Accepted(window) => {
+        match self.wanted {
+            Wanted::Accepted(window) => {
                 accepted_at.is_some_and(|at| (window.since.millis()..=window.until.millis()).contains(&at))
             }
-            Self::Since { since, until } => {
+            Wanted::Since { since, until } => {
                 let in_time = until.is_none_or(|until| accepted_at.is_some_and(|at| at <= until.millis()));
                 in_time && skipped_at.is_some_and(|at| at >= since)
             }
@@ -201,12 +219,13 @@ pub(super) fn count_replay(
     webhook: WebhookId,
     window: Window,
     now: Timestamp,
+    cutoff: i64,
 ) -> Result<Option<u64>, Fault> {
     let Some(record) = find_webhook(conn, workspace, webhook)? else { return Ok(None) };
     if parse::<Webhook>(&record.raw.body)?.paused {
         return Ok(Some(0));
     }
-    Ok(Some(failed_in(conn, record.row, window, now)?.len() as u64))
+    Ok(Some(failed_in(conn, record.row, window, now, cutoff)?.len() as u64))
 }
 
 impl Engine {
@@ -227,7 +246,8 @@ impl Engine {
             return Ok(Resent::QuotaExceeded);
         }
         let paused = self.endpoint(record.row)?.settings.receiver.is_paused();
-        let found = if paused { Vec::new() } else { failed_in(&self.conn, record.row, window, now)? };
+        let cutoff = self.policy.events_cutoff(now);
+        let found = if paused { Vec::new() } else { failed_in(&self.conn, record.row, window, now, cutoff)? };
         let job = ReplayJob {
             kind: ReplayKind::Replay,
             state: if paused { ReplayState::Ended } else { self.first_state(record.row) },
@@ -283,14 +303,13 @@ impl Engine {
         if entry.settings.receiver.is_paused() {
             return Ok(Resent::Paused);
         }
-        let paused_at = entry.standing.paused_at;
-        let total = Skipped::new(recovery, paused_at).count(&self.conn, record.row)?;
-        let since = Timestamp::from_millis(paused_at.unwrap_or(record.raw.created_at.millis()));
+        let since = entry.standing.paused_at.map_or(record.raw.created_at, Timestamp::from_millis);
+        let asked = ReplayJob::of_recovery(recovery, since, now);
         let job = ReplayJob {
             state: self.first_state(record.row),
-            total,
+            total: Skipped::of(&asked, self.policy.events_cutoff(now)).count(&self.conn, record.row)?,
             end: self.last_key,
-            ..ReplayJob::of_recovery(recovery, since, now)
+            ..asked
         };
         self.start(&record, &job, &[], now, tail)
     }

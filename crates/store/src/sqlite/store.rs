@@ -205,7 +205,8 @@ impl Store for Sqlite {
         window: Window,
         now: Timestamp,
     ) -> Result<Option<u64>, Error> {
-        self.read(move |conn| resend::count_replay(conn, workspace, webhook, window, now)).await
+        let cutoff = self.policy.events_cutoff(now);
+        self.read(move |conn| resend::count_replay(conn, workspace, webhook, window, now, cutoff)).await
     }
 
     async fn replay_delivery(

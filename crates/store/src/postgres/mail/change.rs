@@ -124,7 +124,7 @@ impl Tx {
              WHERE email.workspace = $1 AND email.message = $2 AND message.key = $2 AND message.tail = $3";
         let row = self.first(statement, &[&owner, &message, &tail_column(id.tail())]).await?;
         let Some(row) = row else { return Ok(None) };
-        if event_expired(self, owner, message, self.events_cutoff(now)).await? {
+        if event_expired(self, owner, message, self.node.policy.events_cutoff(now)).await? {
             return Ok(None);
         }
         let (scheduled_at, cancelled_at, key) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);

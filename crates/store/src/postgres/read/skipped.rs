@@ -2,16 +2,24 @@
 
 use restante_core::Timestamp;
 
+use super::expired_events;
+use crate::Window;
 use crate::postgres::Fault;
 use crate::postgres::config::standing;
 use crate::postgres::scan::{self, Range};
 use crate::postgres::sql::{Sql, sql_limit};
 use crate::record::ReplayJob;
-use crate::{Recovery, Window};
 
-/// Which skipped deliveries a recovery takes.
+/// Which skipped deliveries a recovery takes: none whose event has expired.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::postgres) enum Skipped {
+pub(in crate::postgres) struct Skipped {
+    wanted: Wanted,
+    /// See [`event_expired`](super::event_expired).
+    cutoff: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
     /// Accepted in this window.
     Accepted(Window),
     /// Skipped since then, accepted up to `until`.
@@ -27,21 +35,14 @@ pub(in crate::postgres) struct SkippedKeys {
 }
 
 impl Skipped {
-    /// `paused_at`: when it was last paused.
-    pub(in crate::postgres) fn new(recovery: Recovery, paused_at: Option<i64>) -> Self {
-        match recovery {
-            Recovery::Accepted(window) => Self::Accepted(window),
-            Recovery::SincePause { until } => Self::Since { since: paused_at.unwrap_or(0), until },
-        }
-    }
-
     /// What a job takes.
-    pub(in crate::postgres) fn of(job: &ReplayJob) -> Self {
-        if job.by_skip {
-            Self::Since { since: job.since.millis(), until: job.accepted_until }
+    pub(in crate::postgres) fn of(job: &ReplayJob, cutoff: i64) -> Self {
+        let wanted = if job.by_skip {
+            Wanted::Since { since: job.since.millis(), until: job.accepted_until }
         } else {
-            Self::Accepted(Window { since: job.since, until: job.until })
-        }
+            Wanted::Accepted(Window { since: job.since, until: job.until })
+        };
+        Self { wanted, cutoff }
     }
 
     /// Up to `most` keys of a webhook's skipped deliveries, those beyond `above` and up to `until`.
@@ -55,7 +56,7 @@ impl Skipped {
         most: usize,
     ) -> Result<SkippedKeys, Fault> {
         let (above, until) = self.bounds(sql, above, until).await?;
-        let statement = "SELECT walked.key, delivery.ended_at, message.received_at FROM \
+        let statement = "SELECT walked.key, delivery.ended_at, message.received_at, message.key FROM \
              (SELECT workspace, key FROM skipped WHERE workspace = $1 AND endpoint = $2 AND key > $3 AND key <= $4 \
              ORDER BY key LIMIT $5) AS walked \
              LEFT JOIN delivery ON delivery.workspace = walked.workspace AND delivery.key = walked.key \
@@ -64,31 +65,41 @@ impl Skipped {
              ORDER BY walked.key";
         let rows = sql.query(statement, &[&workspace, &webhook, &above, &until, &sql_limit(most)]).await?;
         let mut found = SkippedKeys { matching: Vec::new(), cursor: above, more: rows.len() == most };
+        let (mut messages, mut old) = (Vec::new(), Vec::new());
         for row in rows {
             found.cursor = row.try_get(0)?;
-            if self.takes(row.try_get(2)?, row.try_get(1)?) {
+            let ended_at: Option<i64> = row.try_get(1)?;
+            if self.takes(row.try_get(2)?, ended_at) {
+                let message: Option<i64> = row.try_get(3)?;
+                old.extend(message.filter(|_| ended_at.is_some_and(|at| at <= self.cutoff)));
                 found.matching.push(found.cursor);
+                messages.push(message);
             }
+        }
+        if !old.is_empty() {
+            let expired = expired_events(sql, workspace, &old, self.cutoff).await?;
+            let mut messages = messages.into_iter();
+            found.matching.retain(|_| !messages.next().flatten().is_some_and(|it| expired.contains(&it)));
         }
         Ok(found)
     }
 
     async fn bounds(self, sql: &Sql, above: i64, until: i64) -> Result<(i64, i64), Fault> {
-        let (first, last) = match self {
-            Self::Since { until: None, .. } => return Ok((above, until)),
-            Self::Since { until: Some(last), .. } => (None, last),
-            Self::Accepted(window) => (Some(window.since), window.until),
+        let (first, last) = match self.wanted {
+            Wanted::Since { until: None, .. } => return Ok((above, until)),
+            Wanted::Since { until: Some(last), .. } => (None, last),
+            Wanted::Accepted(window) => (Some(window.since), window.until),
         };
         let range = Range::of_times(first, Some(last), scan::key_lead(sql).await?);
         Ok((above.max(range.above), until.min(range.below.saturating_sub(1))))
     }
 
     fn takes(self, accepted_at: Option<i64>, skipped_at: Option<i64>) -> bool {
-        match self {
-            Self::Accepted(window) => {
+        match self.wanted {
+            Wanted::Accepted(window) => {
                 accepted_at.is_some_and(|at| (window.since.millis()..=window.until.millis()).contains(&at))
             }
-            Self::Since { since, until } => {
+            Wanted::Since { since, until } => {
                 let in_time = until.is_none_or(|until| accepted_at.is_some_and(|at| at <= until.millis()));
                 in_time && skipped_at.is_some_and(|at| at >= since)
             }
