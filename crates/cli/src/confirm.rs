@@ -31,7 +31,7 @@ impl Yes {
         match decide(self.yes, terminal) {
             Decision::Go => Ok(()),
             Decision::Refuse => Err(hinted(
-                format!("{question}: there is nobody to ask"),
+                format!("not done: there is nobody to ask whether to {question}"),
                 "--yes does it without asking",
                 exit::USAGE,
             )),

@@ -5,11 +5,13 @@
 //!             └▶ events ─▶ view on a terminal, lines elsewhere
 //! ```
 
+mod again;
 mod dial;
 mod event;
 mod forward;
 mod front;
 mod link;
+mod queue;
 mod render;
 mod running;
 mod screen;
@@ -38,11 +40,13 @@ use tokio::task::JoinSet;
 
 use crate::output::hinted;
 use crate::{args, connection, exit};
+use again::Again;
 use dial::Dialer;
-use event::{Event, Events};
+use event::Event;
 use forward::Forwarder;
 use front::Front;
 use link::{GivenUp, Link, Shared};
+use queue::Events;
 use running::Running;
 use sources::{Chosen, Wanted};
 use target::{Local, Target};
@@ -172,7 +176,8 @@ async fn listen(args: &ListenArgs, setup: &Setup<'_>, local: Local, zone: Zone) 
         let link = Link { shared: Arc::clone(&shared), source, token, stop: stopping.clone() };
         links.spawn(link.run());
     }
-    let ending = attend(setup.client, &mut front, &mut links, &mut signals, &shared).await;
+    let again = Again::new(setup.client.clone(), Arc::clone(&shared.clock), zone);
+    let ending = attend(&again, &mut front, &mut links, &mut signals, &shared).await;
     stop.send_replace(true);
     let ended = async {
         shared.events.tell(Event::Stopping { running: shared.running.count() });
@@ -202,7 +207,7 @@ async fn listen(args: &ListenArgs, setup: &Setup<'_>, local: Local, zone: Zone) 
 
 /// Does what is asked for until there is a reason to end.
 async fn attend(
-    client: &Client,
+    again: &Again,
     front: &mut Front,
     links: &mut JoinSet<Result<(), GivenUp>>,
     signals: &mut Signals,
@@ -220,7 +225,7 @@ async fn attend(
                 Err(error) => return Ending::Blind(error),
                 Ok(Action::Quit) => return Ending::Quit,
                 Ok(Action::Interrupt) => return Ending::Interrupted,
-                Ok(Action::Retry(delivery_id)) => retry(client, delivery_id, &shared.events),
+                Ok(Action::Retry(delivery_id)) => retry(again, delivery_id, &shared.events),
                 Ok(Action::Copy(text)) => {
                     let note = if screen::fits_clipboard(&text) { "copied" } else { "too long for the clipboard" };
                     shared.events.tell(Event::Note(format!("curl command: {note}")));
@@ -245,14 +250,9 @@ fn check(source: usize, chosen: &Chosen, events: &Events) {
     }
 }
 
-fn retry(client: &Client, delivery_id: String, events: &Events) {
-    let (client, events) = (client.clone(), events.clone());
-    tokio::spawn(async move {
-        events.tell(Event::Note(match client.deliveries().retry(&delivery_id).await {
-            Ok(delivery) => format!("retried: {}", delivery.id),
-            Err(error) => format!("not retried: {}", error.message()),
-        }));
-    });
+fn retry(again: &Again, delivery_id: String, events: &Events) {
+    let (again, events) = (again.clone(), events.clone());
+    tokio::spawn(async move { events.tell(Event::Note(again.retry(&delivery_id).await)) });
 }
 
 /// Shows an address in the browser, if there is one; in any case it is said.

@@ -22,6 +22,7 @@ mod show;
 mod table;
 mod times;
 mod tour;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -33,8 +34,12 @@ use args::{Args, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let matches = examples::on_top(Args::command()).get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|fault| fault.exit());
+    let command = examples::on_top(Args::command());
+    let read = command.clone().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
+    let args = match read {
+        Ok(args) => args,
+        Err(fault) => return usage::told(&fault, &command),
+    };
     let done = match args.command {
         None => serve::run(&args.serve),
         Some(Command::Serve(serve)) => serve::run(&serve),

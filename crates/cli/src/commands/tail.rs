@@ -38,14 +38,15 @@ pub(super) fn follow(client: &Client, show: Show, source: Option<String>) -> any
     };
     let (mut connected_once, mut failures) = (false, 0);
     tell(&show, "connecting");
+    tail.begin()?;
     loop {
-        let why = match client.stream().follow(&wanted).wait() {
-            Ok(live) => {
+        let live = client.stream().follow(&wanted).wait();
+        let why = match live.and_then(|live| Ok((live, tail.missed()?))) {
+            Ok((live, missed)) => {
                 failures = 0;
                 tell(&show, if connected_once { "connected again" } else { "connected; Ctrl-C ends it" });
-                if std::mem::replace(&mut connected_once, true) {
-                    tail.catch_up()?;
-                }
+                connected_once = true;
+                missed.iter().rev().try_for_each(|request| tail.request(request))?;
                 tail.show_all(live)?
             }
             Err(error) if !connected_once || is_final(&error) => return Err(error.into()),
@@ -85,7 +86,7 @@ struct Tail<'a> {
     show: Show,
     source: Option<String>,
     seen: HashSet<String>,
-    /// When the newest request so far was received.
+    /// When the newest request so far was received, seen or from before; `None`: there was none.
     latest: Option<Timestamp>,
     /// What was last said of a delivery: a change may be told twice.
     said: HashMap<String, String>,
@@ -110,11 +111,20 @@ impl Tail<'_> {
         Ok("the server has ended the stream".to_owned())
     }
 
-    /// Requests that came while there was no connection, oldest first.
-    fn catch_up(&mut self) -> anyhow::Result<()> {
-        let Some(since) = self.latest else { return Ok(()) };
+    /// Looks where it begins: what came until now is not shown. By the server's clock, which is that of all requests.
+    fn begin(&mut self) -> Result<(), Error> {
+        let wanted = ListRequests { source: self.source.clone(), limit: Some(1), ..ListRequests::default() };
+        if let Some(newest) = self.client.requests().list(&wanted).items().next().transpose()? {
+            self.latest = Some(newest.received_at);
+            self.seen.insert(newest.id);
+        }
+        Ok(())
+    }
+
+    /// Requests that came while there was no connection, newest first.
+    fn missed(&self) -> Result<Vec<Request>, Error> {
         let wanted =
-            ListRequests { source: self.source.clone(), since: Some(since), ..ListRequests::default() };
+            ListRequests { source: self.source.clone(), since: self.latest, ..ListRequests::default() };
         let mut missed = Vec::new();
         for request in self.client.requests().list(&wanted).items() {
             let request = request?;
@@ -122,7 +132,7 @@ impl Tail<'_> {
                 missed.push(request);
             }
         }
-        missed.iter().rev().try_for_each(|request| self.request(request))
+        Ok(missed)
     }
 
     fn request(&mut self, request: &Request) -> anyhow::Result<()> {

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Ended { attempt: Arc<Attempt>, end: End },
     /// The body of an answer is there.
     Answered { serial: u64, body: Bytes, whole: bool },
+    /// So many attempts are not shown: they came faster than they could be.
+    Missed { count: usize },
     /// What came of something that was asked for.
     Note(String),
     /// Nothing new is begun; so many attempts may still end.
@@ -102,24 +104,12 @@ pub(crate) enum FaultKind {
     /// The target is no URL.
     InvalidUrl,
     Network,
+    /// No answer came within the destination's timeout.
+    Timeout,
 }
 
 impl Outcome {
     pub(crate) fn is_success(&self) -> bool {
         matches!(self, Self::Answer { status: 200..=299 })
-    }
-}
-
-/// Where events go. Whoever shows them may be gone already: then nobody is left to tell.
-#[derive(Clone, Debug)]
-pub(crate) struct Events {
-    pub(crate) sender: tokio::sync::mpsc::UnboundedSender<Event>,
-    /// Whether bodies are shown.
-    pub(crate) bodies: bool,
-}
-
-impl Events {
-    pub(crate) fn tell(&self, event: Event) {
-        let _ = self.sender.send(event);
     }
 }

@@ -23,8 +23,8 @@ use super::target::{Place, Target};
 use head::Line;
 use spelled::{NextHead, Spelled};
 
-/// How long a connection without a request is used again. Services close such connections, mostly after 5 s or more;
-/// what is sent just then would be lost, and cannot be repeated: it may have arrived.
+/// How long a connection without a request is used again. Services close such connections, mostly after 5 s or more,
+/// some at once; what is sent just then would be lost, and cannot be repeated: it may have arrived.
 const IDLE_TIME: Duration = Duration::from_secs(2);
 /// Most bytes of an answer that are read: they are shown.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -101,11 +101,13 @@ impl Forwarder {
         let Outgoing { method, target, lines, body } = outgoing;
         let head = head::written(method, &target.path, &target.authority, lines).ok_or(Fault::Unwritable)?;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| Fault::Unwritable)?;
+        // A connection that was closed meanwhile is known as such once its own task has been at work.
+        tokio::task::yield_now().await;
         while let Some(mut connection) = self.pool.take(&target.place) {
             match connection.exchange(method.clone(), body.clone(), head.clone()).await {
                 Ok(response) => return Ok(self.answer(response, connection, target)),
                 // Not a byte of it was sent: the connection had been closed.
-                Err(error) if error.is_canceled() => {}
+                Err(error) if error.is_canceled() || error.is_closed() || !connection.next.is_begun() => {}
                 Err(error) => return Err(Fault::Broken(told(&error))),
             }
         }
@@ -156,7 +158,7 @@ impl Connection {
 }
 
 impl Rest {
-    /// The answer's body, at most 64 KiB of it, and whether that is all. When it is, the connection is kept.
+    /// The answer's body, at most 64 KiB of it, and whether that is all. When it is, the connection may be kept.
     pub(crate) async fn read(self) -> (Bytes, bool) {
         let Self { mut body, connection, place, pool } = self;
         let mut read = BytesMut::new();
@@ -173,7 +175,7 @@ impl Rest {
             true
         };
         let whole = timeout(ANSWER_TIME, reading).await.unwrap_or(false);
-        if whole {
+        if whole && is_worth_keeping(&place) {
             pool.keep(place, connection);
         }
         (read.freeze(), whole)
@@ -192,6 +194,11 @@ impl Pool {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.entry(place).or_default().push((connection, Instant::now()));
     }
+}
+
+/// A connection to this machine costs next to nothing, and its services may close theirs after any answer.
+fn is_worth_keeping(place: &Place) -> bool {
+    place.tls || !place.is_this_machine()
 }
 
 /// What broke, by its innermost cause.

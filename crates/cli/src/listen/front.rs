@@ -1,7 +1,7 @@
 //! Who shows what happens: the view on a terminal, lines elsewhere. Each has a thread of its own, so that a slow reader
 //! holds up no delivery.
 
-use std::io::{IsTerminal, Write, stdin, stdout};
+use std::io::{self, ErrorKind, IsTerminal, Write, stdin, stdout};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -11,13 +11,15 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 use super::dial::reason;
-use super::event::{Event, Events};
+use super::event::Event;
+use super::queue::{Events, Queue, queue};
 use super::render::{Line, Render};
 use super::screen;
 use super::sources::Chosen;
 use super::view::{Action, View};
 use super::zone::Zone;
-use crate::output;
+use crate::output::hinted;
+use crate::{exit, output};
 
 /// Shows what happens.
 pub(crate) struct Front {
@@ -43,7 +45,7 @@ impl Front {
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
         let full_screen = !json && !quiet && stdout().is_terminal() && stdin().is_terminal();
-        let (sender, events) = unbounded_channel();
+        let (events, queue) = queue(full_screen);
         let (actor, actions) = unbounded_channel();
         let (end, ended) = watch::channel(());
         let colours = output::colours();
@@ -53,13 +55,12 @@ impl Front {
             let _end = end;
             if full_screen {
                 let view = View::new(sources, dashboard, zone, colours);
-                return screen::run(view, events, &acting, &clock);
+                return screen::run(view, queue, &acting, &clock);
             }
             let render = Render { sources, dashboard, json, quiet, colours, zone };
-            write_lines(&render, events, clock.as_ref())
+            write_lines(&render, queue, clock.as_ref())
         };
         let thread = Builder::new().name("front".to_owned()).spawn(work)?;
-        let events = Events { sender, bodies: full_screen };
         Ok(Self { events, actions, ended, thread: Some(thread), _actions: actor })
     }
 
@@ -100,12 +101,8 @@ impl Front {
     }
 }
 
-fn write_lines(
-    render: &Render,
-    mut events: UnboundedReceiver<Event>,
-    clock: &dyn Clock,
-) -> anyhow::Result<()> {
-    while let Some(event) = events.blocking_recv() {
+fn write_lines(render: &Render, mut events: Queue, clock: &dyn Clock) -> anyhow::Result<()> {
+    while let Some(event) = events.next() {
         if matches!(event, Event::Over) {
             break;
         }
@@ -114,15 +111,22 @@ fn write_lines(
                 Line::Data(text) => {
                     let mut out = stdout().lock();
                     // Not as a cause: elsewhere a pipe that closes is a good end, here deliveries go on unseen.
-                    writeln!(out, "{text}")
-                        .and_then(|()| out.flush())
-                        .map_err(|error| anyhow!("the output cannot be written: {}", reason(&error)))?;
+                    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| unwritable(&error))?;
                 }
                 Line::Talk(text) => output::talk(&text),
             }
         }
     }
     Ok(())
+}
+
+fn unwritable(error: &io::Error) -> anyhow::Error {
+    if error.kind() == ErrorKind::BrokenPipe {
+        let what = "standard output is closed: whoever read it has ended";
+        return hinted(what, "without a reader it listens with --quiet", exit::RUNTIME);
+    }
+    let what = format!("standard output cannot be written: {}", reason(error));
+    hinted(what, "is there room where it goes? --quiet listens without it", exit::RUNTIME)
 }
 
 /// Says something to people.

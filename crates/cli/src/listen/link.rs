@@ -16,13 +16,15 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::dial::Dialer;
-use super::event::{Event, Events, LinkState};
+use super::event::{Event, LinkState};
 use super::forward::Forwarder;
+use super::queue::Events;
 use super::running::Running;
 use super::target::Local;
 use course::{Backoff, Sleep};
 use open::OpenFault;
 pub(crate) use session::DRAIN_TIME;
+use session::Over;
 
 /// How often is looked whether the machine slept, and whether the other side still speaks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -63,10 +65,10 @@ enum Tried {
     /// Somebody wanted it to end.
     Stopped,
     GivenUp(GivenUp),
-    /// It is worth another try. `lived` is how long it was connected.
+    /// It is worth another try. `heard`: the server has said something on the connection.
     Broke {
         why: String,
-        lived: Option<Duration>,
+        heard: bool,
     },
 }
 
@@ -85,8 +87,8 @@ impl Link {
                     self.say(LinkState::Failed { why: given_up.to_string() });
                     return Err(given_up);
                 }
-                Tried::Broke { why, lived } => {
-                    let wait = backoff.wait(lived, self.shared.clock.draw());
+                Tried::Broke { why, heard } => {
+                    let wait = backoff.wait(heard, self.shared.clock.draw());
                     let next = Some(self.now() + wait);
                     self.say(LinkState::Reconnecting { why: why.clone(), next });
                     if self.wait(wait).await {
@@ -109,13 +111,11 @@ impl Link {
         match opened {
             Ok(socket) => {
                 self.say(LinkState::Connected);
-                let since = self.shared.clock.monotonic();
-                let ended = session::run(self, socket).await;
-                let lived = Some(self.shared.clock.monotonic().saturating_sub(since));
-                ended.map_or(Tried::Stopped, |why| Tried::Broke { why, lived })
+                let Over { why, heard } = session::run(self, socket).await;
+                why.map_or(Tried::Stopped, |why| Tried::Broke { why, heard })
             }
             Err(OpenFault::GivenUp(given_up)) => Tried::GivenUp(given_up),
-            Err(OpenFault::Again(why)) => Tried::Broke { why, lived: None },
+            Err(OpenFault::Again(why)) => Tried::Broke { why, heard: false },
         }
     }
 

@@ -49,6 +49,7 @@ impl Render {
             | Event::Local { .. }
             | Event::Began(_)
             | Event::Answered { .. }
+            | Event::Missed { .. }
             | Event::Note(_)
             | Event::Stopping { .. }
             | Event::Over => None,
@@ -99,6 +100,10 @@ impl Render {
                 Some(fault) => Some(format!("the local service does not answer: {url}: {fault}")),
                 None => self.unless_quiet(format!("the local service answers: {url}")),
             },
+            Event::Missed { count } => self.unless_quiet(format!(
+                "{} not shown: the output is not read as fast",
+                plural(*count, "attempt")
+            )),
             Event::Note(note) => self.unless_quiet(note.clone()),
             Event::Stopping { running: 0 } => self.unless_quiet("stopping".to_owned()),
             Event::Stopping { running } => {
@@ -143,6 +148,7 @@ pub(crate) fn word(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::InvalidUrl => restante_sdk::tunnel::INVALID_URL,
         FaultKind::Network => restante_sdk::tunnel::NETWORK_ERROR,
+        FaultKind::Timeout => restante_sdk::tunnel::TIMEOUT,
     }
 }
 

@@ -9,10 +9,11 @@ use data_encoding::BASE64;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use restante_server::clock::Clock;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::event::Event;
+use super::queue::Queue;
 use super::view::{Action, Key, View};
 
 /// How long events wait to be painted.
@@ -28,7 +29,7 @@ const CLIPBOARD_BYTES_MAX: usize = 74_000;
 /// The terminal cannot be read or written.
 pub(crate) fn run(
     mut view: View,
-    mut events: UnboundedReceiver<Event>,
+    mut events: Queue,
     actions: &UnboundedSender<Action>,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
@@ -42,7 +43,7 @@ pub(crate) fn run(
 fn show(
     terminal: &mut DefaultTerminal,
     view: &mut View,
-    events: &mut UnboundedReceiver<Event>,
+    events: &mut Queue,
     actions: &UnboundedSender<Action>,
     clock: &dyn Clock,
 ) -> anyhow::Result<()> {
@@ -50,7 +51,7 @@ fn show(
     loop {
         let now = clock.now();
         loop {
-            match events.try_recv() {
+            match events.try_next() {
                 Ok(Event::Over) | Err(TryRecvError::Disconnected) => return Ok(()),
                 Ok(event) => view.update(event, now),
                 Err(TryRecvError::Empty) => break,

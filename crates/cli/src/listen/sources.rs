@@ -8,6 +8,7 @@ use restante_sdk::wire::{Destination, DestinationKind, NewDestination, NewSource
 
 use super::target::Local;
 use crate::exit;
+use crate::nearest::{by_nearness, nearest};
 use crate::output::hinted;
 
 /// Names in a message.
@@ -100,7 +101,11 @@ fn the_only_one(known: &[Source]) -> anyhow::Result<Source> {
             exit::NOT_FOUND,
         )),
         several => Err(hinted(
-            format!("there are {} sources: {}", several.len(), names(several)),
+            format!(
+                "there are {} sources: {}",
+                several.len(),
+                names(several.iter().map(|source| source.name.as_str()).collect())
+            ),
             "say which: --source NAME, also more than once",
             exit::USAGE,
         )),
@@ -108,9 +113,14 @@ fn the_only_one(known: &[Source]) -> anyhow::Result<Source> {
 }
 
 fn unknown(text: &str, known: &[Source]) -> anyhow::Error {
+    let all = known.iter().map(|source| source.name.as_str());
+    if let Some(name) = nearest(text, all.clone()) {
+        let hint = format!("did you mean {name}?");
+        return hinted(format!("there is no source {text:?}"), &hint, exit::NOT_FOUND);
+    }
     let there_are = match known {
         [] => "there are none yet".to_owned(),
-        known => format!("there are: {}", names(known)),
+        _ => format!("there are: {}", names(by_nearness(text, all))),
     };
     hinted(format!("there is no source {text:?}; {there_are}"), "--create makes it", exit::NOT_FOUND)
 }
@@ -124,9 +134,9 @@ fn where_to(name: &str) -> anyhow::Error {
     )
 }
 
-fn names(sources: &[Source]) -> String {
-    let mut names: Vec<&str> = sources.iter().take(NAMES_MAX).map(|source| source.name.as_str()).collect();
-    if sources.len() > NAMES_MAX {
+fn names(mut names: Vec<&str>) -> String {
+    if names.len() > NAMES_MAX {
+        names.truncate(NAMES_MAX);
         names.push("…");
     }
     names.join(", ")

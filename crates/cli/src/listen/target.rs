@@ -3,7 +3,7 @@
 use std::fmt;
 
 use restante_core::message;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 /// A place to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,16 +63,24 @@ pub(crate) struct Target {
 
 /// What is said of a text that is no target.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no http or https URL")]
-pub(crate) struct NotATarget {
-    text: String,
+pub(crate) enum NotATarget {
+    #[error("{text:?} is no http or https URL")]
+    Url { text: String },
+    #[error("{text:?} has a port that there is not: they go from 1 to 65535")]
+    Port { text: String },
 }
 
 impl Target {
     /// # Errors
     /// `NotATarget`: another scheme, no host, a user, a fragment, or a character that no request line can have.
     pub(crate) fn parse(text: &str) -> Result<Self, NotATarget> {
-        Self::read(text).ok_or_else(|| NotATarget { text: text.to_owned() })
+        Self::read(text).ok_or_else(|| {
+            let text = text.to_owned();
+            match Url::parse(&text).map(|url| url.port()) {
+                Ok(Some(0)) | Err(ParseError::InvalidPort) => NotATarget::Port { text },
+                Ok(_) | Err(_) => NotATarget::Url { text },
+            }
+        })
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -181,6 +189,10 @@ mod tests {
             assert!(Target::parse(text).is_err(), "{text}");
         }
         assert_eq!(Target::parse("x").unwrap_err().to_string(), "\"x\" is no http or https URL");
+        for argument in ["99999", "65536", "0", "127.0.0.1:99999"] {
+            let fault = Local::parse(Some(argument), None).unwrap_err().to_string();
+            assert!(fault.ends_with("has a port that there is not: they go from 1 to 65535"), "{fault}");
+        }
     }
 
     #[test]

@@ -47,6 +47,7 @@ struct State {
     logins: VecDeque<u16>,
     /// Statuses of the next upgrades; 101 afterwards.
     upgrades: VecDeque<u16>,
+    deliveries: Vec<Value>,
     /// Method and path of each call, logins included, and its token.
     calls: Vec<String>,
 }
@@ -74,6 +75,12 @@ impl Server {
         let id = format!("src_{name}");
         state.destinations.extend(destination.map(|url| destination_of(&id, url)));
         drop(state);
+        self
+    }
+
+    /// With a delivery in this state.
+    pub(crate) fn with_delivery(self, id: &str, delivery_state: &str) -> Self {
+        self.state.lock().unwrap().deliveries.push(delivery(id, delivery_state));
         self
     }
 
@@ -235,12 +242,38 @@ fn answer(
             state.destinations.push(made.clone());
             (201, made)
         }
-        _ => {
-            let error =
-                json!({"type": "conflict_error", "code": "not_retryable", "message": "it is not over yet"});
-            (409, json!({"error": error}))
+        (_, ["v1", "deliveries", id, verb @ ..]) => {
+            let of = state.deliveries.iter_mut().find(|it| it["id"] == *id);
+            match (of, verb) {
+                (Some(it), []) => (200, it.clone()),
+                (Some(it), ["cancel"]) => {
+                    *it = delivery(id, "cancelled");
+                    (200, it.clone())
+                }
+                (Some(it), ["retry"]) if it["state"] != "pending" => {
+                    (202, delivery(&format!("{id}_again"), "pending"))
+                }
+                _ => not_over(),
+            }
         }
+        _ => not_over(),
     }
+}
+
+fn not_over() -> (u16, Value) {
+    let error = json!({"type": "conflict_error", "code": "not_retryable", "message": "it is not over yet"});
+    (409, json!({"error": error}))
+}
+
+fn delivery(id: &str, state: &str) -> Value {
+    let pending = state == "pending";
+    json!({
+        "object": "delivery", "id": id, "request_id": "req_1", "destination_id": "dst_1", "state": state,
+        "reason": null, "cancel_requested": false, "attempts_used": 1, "attempts_max": 5,
+        "next_attempt_at": pending.then_some("2199-11-29T23:19:41.000Z"),
+        "waiting_for": pending.then_some("time"), "wait_because": null, "retry_of": null,
+        "created_at": "2026-11-29T23:15:40.000Z", "ended_at": (!pending).then_some("2026-11-29T23:15:41.000Z"),
+    })
 }
 
 fn source(base: &str, name: &str) -> Value {

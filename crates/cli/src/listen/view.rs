@@ -12,6 +12,7 @@ use restante_core::Timestamp;
 use super::event::{Event, LinkState};
 use super::render::link;
 use super::sources::Chosen;
+use super::text::plural;
 use super::zone::Zone;
 use rows::{Row, Rows};
 
@@ -116,6 +117,10 @@ impl View {
             Event::Began(attempt) => self.rows.begin(attempt),
             Event::Ended { attempt, end } => self.rows.end(attempt, end),
             Event::Answered { serial, body, whole } => self.rows.answer(serial, body, whole),
+            Event::Missed { count } => {
+                let missed = plural(count, "attempt");
+                self.note = Some((format!("{missed} not shown: more came than can be"), now));
+            }
             Event::Note(note) => self.note = Some((note, now)),
             Event::Stopping { running } => self.stopping = Some(running),
             Event::Over => {}

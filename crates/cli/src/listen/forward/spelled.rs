@@ -5,6 +5,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -16,15 +17,24 @@ const END: &[u8; 4] = b"\r\n\r\n";
 
 /// Where the head of the next request is put before the library is told to send it.
 #[derive(Clone, Default)]
-pub(crate) struct NextHead(Arc<Mutex<Option<Bytes>>>);
+pub(crate) struct NextHead {
+    head: Arc<Mutex<Option<Bytes>>>,
+    begun: Arc<AtomicBool>,
+}
 
 impl NextHead {
     pub(crate) fn put(&self, head: Bytes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(head);
+        self.begun.store(false, Ordering::Relaxed);
+        *self.head.lock().unwrap_or_else(PoisonError::into_inner) = Some(head);
+    }
+
+    /// Whether a byte of the head that was put last has been taken from us: then all of it may have arrived.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
     }
 
     fn take(&self) -> Option<Bytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.head.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -60,7 +70,10 @@ impl<T: AsyncWrite + Unpin> Spelled<T> {
             }
             match ready!(Pin::new(&mut self.io).poll_write(context, head))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => head.advance(written),
+                written => {
+                    head.advance(written);
+                    self.next.begun.store(true, Ordering::Relaxed);
+                }
             }
         }
         Poll::Ready(Ok(()))

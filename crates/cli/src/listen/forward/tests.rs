@@ -18,6 +18,11 @@ fn forwarder() -> Arc<Forwarder> {
     Arc::new(Forwarder::new(Arc::new(Dialer::new(None).unwrap())))
 }
 
+/// This machine by an address that does not tell: as a service on another one.
+fn elsewhere(port: u16) -> String {
+    format!("http://0.0.0.0:{port}")
+}
+
 /// Sends, lets the service answer, and reads the answer.
 async fn exchange(
     forwarder: &Arc<Forwarder>,
@@ -91,8 +96,9 @@ async fn nothing_is_made_up_for_a_request_without_a_body() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_redirects_are_answers() {
+async fn a_connection_elsewhere_is_used_again_and_redirects_are_answers() {
     let (mut service, forwarder) = (Service::start().await, forwarder());
+    let url = elsewhere(service.port);
     let table = [
         ("HTTP/1.1 302 X\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", 302, ""),
         (
@@ -103,18 +109,69 @@ async fn a_connection_is_used_again_and_redirects_are_answers() {
         (OK, 200, "ok"),
     ];
     for (answer, expected, body) in table {
-        let outgoing = outgoing(&service.url, "POST", &[("X", b"1")], b"body");
+        let outgoing = outgoing(&url, "POST", &[("X", b"1")], b"body");
         let (.., connection, status, read) = exchange(&forwarder, &mut service, outgoing, answer).await;
         assert_eq!((connection, status, read.as_ref()), (0, expected, body.as_bytes()));
+    }
+}
+
+/// A service that answers one request, says nothing of closing, and closes after so long, one after the other of these.
+/// Each end is told.
+fn closing_service(after: &'static [Duration]) -> (u16, std::sync::mpsc::Receiver<()>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (close, closed) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (socket, after) in listener.incoming().zip(after.iter().cycle()) {
+            let (mut socket, close) = (socket.unwrap(), close.clone());
+            std::thread::spawn(move || {
+                let answered = socket.read(&mut [0; 4096]).and_then(|_| socket.write_all(OK.as_bytes()));
+                answered.unwrap();
+                std::thread::sleep(*after);
+                drop(socket);
+                let _ = close.send(());
+            });
+        }
+    });
+    (port, closed)
+}
+
+#[tokio::test]
+async fn a_service_that_closes_without_a_word_fails_no_attempt() {
+    const AFTER: &[Duration] =
+        &[Duration::ZERO, Duration::from_millis(1), Duration::from_millis(3), Duration::from_micros(300)];
+    let (port, _closed) = closing_service(AFTER);
+    let forwarder = forwarder();
+    for count in 0..400 {
+        let get = outgoing(&format!("http://127.0.0.1:{port}/{count}"), "POST", &[], b"body");
+        let sent = soon(forwarder.send(&get, TIME)).await;
+        let answer = sent.unwrap_or_else(|fault| panic!("request {count}: {fault}"));
+        assert_eq!(answer.rest.read().await, (Bytes::from("ok"), true));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_elsewhere_that_was_closed_meanwhile_is_not_used() {
+    let (port, closed) = closing_service(&[Duration::ZERO]);
+    let forwarder = forwarder();
+    for count in 0..50 {
+        let get = outgoing(&elsewhere(port), "GET", &[], b"");
+        let sent = soon(forwarder.send(&get, TIME)).await;
+        let answer = sent.unwrap_or_else(|fault| panic!("request {count}: {fault}"));
+        answer.rest.read().await;
+        // Blocks the runtime: it learns of the end only after this.
+        closed.recv().unwrap();
     }
 }
 
 #[tokio::test]
 async fn an_answer_is_not_decompressed_and_what_is_too_long_is_cut() {
     let (mut service, forwarder) = (Service::start().await, forwarder());
+    let url = elsewhere(service.port);
     let long = "x".repeat(70_000);
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 70000\r\n\r\n{long}");
-    let get = outgoing(&service.url, "GET", &[], b"");
+    let get = outgoing(&url, "GET", &[], b"");
     let (.., read) = exchange(&forwarder, &mut service, get.clone(), &answer).await;
     assert_eq!(read.len(), ANSWER_BYTES_MAX);
     let (_, _, connection, ..) = exchange(&forwarder, &mut service, get, OK).await;

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 const WAIT_MIN: Duration = Duration::from_millis(500);
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// A connection that lived as long was a good one.
-const GOOD_TIME: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(30);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long a link may be silent when there is reason to doubt it.
@@ -20,11 +18,12 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// The wait after a try that failed, or after a connection that lived for `lived`. `draw` are random bits.
+    /// The wait after a try that failed, or a connection that ended. `draw` are random bits.
     ///
-    /// 0.5, 1, 2, 4, 8, 16, 30, 30 … s, between half and all of it. A good connection begins anew.
-    pub(crate) fn wait(&mut self, lived: Option<Duration>, draw: u64) -> Duration {
-        if lived.is_some_and(|lived| lived >= GOOD_TIME) {
+    /// 0.5, 1, 2, 4, 8, 16, 30, 30 … s, between half and all of it. A connection on which the server was heard begins
+    /// anew: one that is only taken and dropped, as by a proxy without a server behind it, does not.
+    pub(crate) fn wait(&mut self, heard: bool, draw: u64) -> Duration {
+        if heard {
             self.failures = 0;
         }
         let whole = WAIT_MIN.saturating_mul(1 << self.failures.min(16)).min(WAIT_MAX);
@@ -120,25 +119,25 @@ mod tests {
     fn waits_grow_from_half_a_second_to_thirty() {
         let mut most = Backoff::default();
         let waits: Vec<u128> = [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]
-            .map(|draw| most.wait(None, draw).as_millis())
+            .map(|draw| most.wait(false, draw).as_millis())
             .to_vec();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
         let mut least = Backoff::default();
-        let waits: Vec<u128> = (0..8).map(|_| least.wait(None, 0).as_millis()).collect();
+        let waits: Vec<u128> = (0..8).map(|_| least.wait(false, 0).as_millis()).collect();
         assert_eq!(waits, [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
         let mut many = Backoff { failures: u32::MAX };
-        assert!(many.wait(None, u64::MAX) <= WAIT_MAX);
+        assert!(many.wait(false, u64::MAX) <= WAIT_MAX);
     }
 
     #[test]
-    fn a_good_connection_begins_anew_and_a_short_one_does_not() {
+    fn a_connection_on_which_the_server_spoke_begins_anew() {
         let mut backoff = Backoff::default();
         for _ in 0..4 {
-            backoff.wait(None, 0);
+            backoff.wait(false, 0);
         }
-        assert_eq!(backoff.wait(Some(seconds(9)), 0), seconds(4));
-        assert_eq!(backoff.wait(Some(seconds(10)), 0), Duration::from_millis(250));
-        assert_eq!(backoff.wait(None, 0), Duration::from_millis(500));
+        assert_eq!(backoff.wait(false, 0), seconds(4));
+        assert_eq!(backoff.wait(true, 0), Duration::from_millis(250));
+        assert_eq!(backoff.wait(false, 0), Duration::from_millis(500));
     }
 
     #[test]

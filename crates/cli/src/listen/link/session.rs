@@ -6,12 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
-use restante_sdk::tunnel::{
-    AckFrame, INVALID_URL, NETWORK_ERROR, ResultFrame, ResultStatus, ToClient, ToServer,
-};
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use restante_sdk::tunnel::{AckFrame, ResultFrame, ResultStatus, ToClient, ToServer};
 use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, unconstrained, yield_now};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -20,7 +18,8 @@ use super::inbox::{Inbox, Work};
 use super::open::{Socket, told};
 use super::{LOOK_EVERY, Link, Shared, stopped};
 use crate::listen::event::{Attempt, End, Event, FaultKind, Outcome};
-use crate::listen::forward::{Outgoing, head};
+use crate::listen::forward::{Fault, Outgoing, head};
+use crate::listen::render::word;
 use crate::listen::target::Target;
 
 /// Attempts at the same time on one connection.
@@ -61,10 +60,20 @@ struct Session {
     started: HashMap<u64, Started>,
     done: mpsc::UnboundedSender<Done>,
     pulse: Pulse,
+    /// Whether the server has said anything but goodbye.
+    heard: bool,
 }
 
-/// Works until the connection ends. `None`: it was to stop; otherwise why it ended.
-pub(super) async fn run(link: &mut Link, socket: Socket) -> Option<String> {
+/// How a connection ended.
+pub(super) struct Over {
+    /// `None`: it was to stop.
+    pub(super) why: Option<String>,
+    /// Whether the server has said anything on it but goodbye.
+    pub(super) heard: bool,
+}
+
+/// Works until the connection ends.
+pub(super) async fn run(link: &mut Link, socket: Socket) -> Over {
     let (done, mut ended) = mpsc::unbounded_channel();
     let mut session = Session {
         shared: Arc::clone(&link.shared),
@@ -74,14 +83,16 @@ pub(super) async fn run(link: &mut Link, socket: Socket) -> Option<String> {
         started: HashMap::new(),
         done,
         pulse: Pulse::new(link.shared.clock.monotonic()),
+        heard: false,
     };
     let why = match session.work(&mut ended, &mut link.stop).await {
         Ok(()) => session.wind_up(&mut ended).await.err(),
         Err(why) => Some(why),
     };
+    let heard = session.heard;
     session.leave(ended);
     // A link that broke while it was to stop is stopped.
-    why.filter(|_| !*link.stop.borrow())
+    Over { why: why.filter(|_| !*link.stop.borrow()), heard }
 }
 
 impl Session {
@@ -110,11 +121,34 @@ impl Session {
                 }
                 () = stopped(stop) => return Ok(()),
             }
-            while self.started.len() < RUNNING_MAX
-                && let Some(work) = self.inbox.next()
-            {
+            loop {
+                // What was called off while nobody listened, as in a sleep, must not begin: the cancel is here already,
+                // behind the request.
+                self.hear_what_is_here().await?;
+                if self.started.len() >= RUNNING_MAX {
+                    break;
+                }
+                let Some(work) = self.inbox.next() else { break };
                 self.begin(work).await?;
             }
+        }
+    }
+
+    /// Takes in the frames that can be read without waiting. What a server hands over without a result is bounded, and
+    /// so is this.
+    async fn hear_what_is_here(&mut self) -> Result<(), String> {
+        loop {
+            let mut heard = false;
+            // Else the runtime would say after a while that nothing is here, to give others a turn.
+            while let Some(message) = unconstrained(self.socket.next()).now_or_never() {
+                self.hear(message)?;
+                heard = true;
+            }
+            if !heard {
+                return Ok(());
+            }
+            // What was read made room for more, which the runtime learns of only when it has its turn.
+            yield_now().await;
         }
     }
 
@@ -159,6 +193,7 @@ impl Session {
     ) -> Result<(), String> {
         let message = message.ok_or("the server ended the connection")?.map_err(|error| told(&error))?;
         self.pulse.heard(self.shared.clock.monotonic());
+        self.heard |= !matches!(message, Message::Close(_));
         let bytes = match message {
             Message::Binary(bytes) => bytes,
             Message::Close(Some(frame)) if !frame.reason.is_empty() => {
@@ -253,6 +288,13 @@ impl Session {
     }
 }
 
+fn kind(fault: &Fault) -> FaultKind {
+    match fault {
+        Fault::Timeout(_) => FaultKind::Timeout,
+        Fault::Unwritable | Fault::Dial(_) | Fault::Broken(_) => FaultKind::Network,
+    }
+}
+
 /// One attempt's whole life.
 async fn make(shared: Arc<Shared>, work: Work, attempt: Arc<Attempt>, done: mpsc::UnboundedSender<Done>) {
     let counted = shared.running.begin();
@@ -268,7 +310,7 @@ async fn make(shared: Arc<Shared>, work: Work, attempt: Arc<Attempt>, done: mpsc
                 body: request.body.clone(),
             };
             let answer = shared.forwarder.send(&outgoing, time.unwrap_or(ATTEMPT_TIME)).await;
-            answer.map_err(|fault| (FaultKind::Network, fault.to_string()))
+            answer.map_err(|fault| (kind(&fault), fault.to_string()))
         }
         Err(fault) => Err((FaultKind::InvalidUrl, fault.to_string())),
     };
@@ -288,8 +330,7 @@ async fn make(shared: Arc<Shared>, work: Work, attempt: Arc<Attempt>, done: mpsc
             Outcome::Fault { .. } | Outcome::Cancelled => None,
         },
         message: match &outcome {
-            Outcome::Fault { kind: FaultKind::InvalidUrl, .. } => Some(INVALID_URL.to_owned()),
-            Outcome::Fault { kind: FaultKind::Network, .. } => Some(NETWORK_ERROR.to_owned()),
+            Outcome::Fault { kind, .. } => Some(word(*kind).to_owned()),
             Outcome::Answer { .. } | Outcome::Cancelled => None,
         },
         delivery_duration: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),

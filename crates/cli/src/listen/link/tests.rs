@@ -3,19 +3,19 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use restante_sdk::tunnel::{BodyFrame, CancelFrame, PIECE_BYTES_MAX, ResultStatus, ToClient, ToServer};
 use restante_server::clock::SystemClock;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::*;
 use crate::listen::event::{FaultKind, Outcome};
+use crate::listen::queue::{Queue, queue};
 use crate::listen::testbed::{OK, Server, Service, frame, request, soon};
 
 /// A link under test.
 struct Bench {
     server: Server,
     service: Service,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: Queue,
     stop: watch::Sender<bool>,
     ended: JoinHandle<Result<(), GivenUp>>,
 }
@@ -56,12 +56,8 @@ impl Bench {
     }
 }
 
-fn link(
-    server: &str,
-    service: &str,
-    clock: Arc<dyn Clock>,
-) -> (Link, mpsc::UnboundedReceiver<Event>, watch::Sender<bool>) {
-    let (sender, events) = mpsc::unbounded_channel();
+fn link(server: &str, service: &str, clock: Arc<dyn Clock>) -> (Link, Queue, watch::Sender<bool>) {
+    let (telling, events) = queue(true);
     let (stop, stopping) = watch::channel(false);
     let dialer = Arc::new(Dialer::new(None).unwrap());
     let shared = Arc::new(Shared {
@@ -70,7 +66,7 @@ fn link(
         forwarder: Arc::new(Forwarder::new(Arc::clone(&dialer))),
         dialer,
         clock,
-        events: Events { sender, bodies: true },
+        events: telling,
         running: Running::default(),
     });
     (Link { shared, source: 0, token: "tok".to_owned(), stop: stopping }, events, stop)
@@ -188,6 +184,7 @@ async fn what_gets_no_answer_is_reported_with_the_reason() {
     client.ack().await;
     let late = bench.service.received().await;
     let result = client.result().await;
+    assert_eq!(result.message.as_deref(), Some("timeout"));
     assert_eq!(result.detail.as_deref(), Some("no answer within 0.05 s"));
     late.answer(OK);
 
@@ -199,7 +196,7 @@ async fn what_gets_no_answer_is_reported_with_the_reason() {
         Outcome::Fault { kind, .. } => kind,
         Outcome::Answer { .. } | Outcome::Cancelled => panic!("{:?}", end.outcome),
     });
-    assert_eq!(kinds, [FaultKind::Network, FaultKind::Network, FaultKind::InvalidUrl]);
+    assert_eq!(kinds, [FaultKind::Network, FaultKind::Timeout, FaultKind::InvalidUrl]);
 }
 
 #[tokio::test]
@@ -383,4 +380,49 @@ async fn a_link_that_is_silent_after_a_sleep_is_given_up_soon() {
     clock.ahead_ms.fetch_add(60_000, std::sync::atomic::Ordering::Relaxed);
     let LinkState::Reconnecting { why, .. } = bench.state().await else { panic!("it is given up") };
     assert!(why.starts_with("nothing was heard of the server for "), "{why}");
+}
+
+#[tokio::test]
+async fn what_was_called_off_before_anybody_looked_does_not_begin() {
+    let mut bench = Bench::start().await;
+    let mut client = bench.server.client().await;
+    // The runtime has one thread, and what is sent without a turn for others is there before the link looks.
+    let sending = async {
+        for id in 1..=100 {
+            client.send(&get(id)).await;
+            client.send(&ToClient::Cancel(CancelFrame { delivery_id: id })).await;
+        }
+        client.send(&get(101)).await;
+    };
+    tokio::task::unconstrained(sending).await;
+    assert_eq!(client.ack().await, 101);
+    assert!(bench.service.received().await.head.starts_with(b"GET /101 HTTP/1.1\r\n"));
+}
+
+/// The wait that is told next, to the millisecond.
+async fn next_wait(bench: &mut Bench) -> i64 {
+    loop {
+        if let Event::Link { at, state: LinkState::Reconnecting { next: Some(next), .. }, .. } =
+            soon(bench.events.recv()).await.unwrap()
+        {
+            return next.millis() - at.millis();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_on_which_the_server_spoke_is_made_again_soon() {
+    let clock = Arc::new(Sleeper { system: SystemClock::start(), ahead_ms: 0.into() });
+    let server = Server::start().await;
+    server.answer_logins(&[503, 503]);
+    let mut bench = Bench::at(server, clock).await;
+    let mut waits = vec![next_wait(&mut bench).await, next_wait(&mut bench).await];
+    drop(bench.server.client().await);
+    waits.push(next_wait(&mut bench).await);
+    let mut client = bench.server.client().await;
+    client.send(&get(1)).await;
+    assert_eq!(client.ack().await, 1);
+    drop(client);
+    waits.push(next_wait(&mut bench).await);
+    assert!(waits[2] >= 1_000 && waits[3] <= 500, "{waits:?}");
 }

@@ -74,9 +74,12 @@ pub(super) fn line(render: &Render, event: &Event, now: Timestamp) -> Option<Str
         Event::Ended { attempt, end } => {
             Some(written(&attempt_line(render, head("attempt", attempt.source, attempt.at), attempt, end)))
         }
-        Event::Began(_) | Event::Answered { .. } | Event::Note(_) | Event::Stopping { .. } | Event::Over => {
-            None
-        }
+        Event::Began(_)
+        | Event::Answered { .. }
+        | Event::Missed { .. }
+        | Event::Note(_)
+        | Event::Stopping { .. }
+        | Event::Over => None,
     }
 }
 

@@ -161,3 +161,16 @@ fn programs_get_a_shape_that_stays() {
     assert_eq!(data.len(), 13);
     assert_eq!(talk.len(), 3, "quiet as without");
 }
+
+#[test]
+fn a_timeout_has_a_word_of_its_own() {
+    let late = Outcome::Fault { kind: FaultKind::Timeout, detail: "no answer within 2 s".to_owned() };
+    let event = ended(&attempt(1, "GET", "/slow", b""), late, 2_000);
+    let line = |json| match render(json, false, false).lines(&event, at(0)).remove(0) {
+        Line::Data(text) | Line::Talk(text) => text,
+    };
+    let json = line(true);
+    assert!(json.contains(r#""outcome":"failed","status":null,"error":"timeout","#), "{json}");
+    let text = line(false);
+    assert!(text.starts_with("15:03:21 ← timeout GET /slow 2.0 s "), "{text}");
+}

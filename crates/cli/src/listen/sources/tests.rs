@@ -53,9 +53,40 @@ async fn sources_are_found_by_name_and_by_id_and_each_once() {
     let (chosen, _) = choose_of(&server, Some("3000"), (&names, false)).await.unwrap();
     let names: Vec<&str> = chosen.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["mail", "orders"]);
-    let unknown = choose_of(&server, Some("3000"), (&["order"], false)).await;
-    let message = "there is no source \"order\"; there are: orders, mail".to_owned();
-    assert_eq!(unknown, Err((message, exit::NOT_FOUND)));
+}
+
+/// What is said of a name that no source has.
+async fn said_of_unknown(server: &Server, name: &str) -> (String, String) {
+    let client = Client::new(&server.url, "rst_live_0123456789abcdefghijklmnopqrstuv").unwrap();
+    let local = Local::parse(Some("3000"), None).unwrap();
+    let wanted = Wanted { sources: &[name.to_owned()], create: false, local: &local };
+    let error = choose(&client, &wanted, &mut |_| {}).await.unwrap_err();
+    let hint = error.chain().find_map(|cause| cause.downcast_ref::<Hint>()).unwrap();
+    assert_eq!(hint.code, exit::NOT_FOUND);
+    (error.to_string(), hint.text.clone())
+}
+
+#[tokio::test]
+async fn a_slip_of_the_finger_is_answered_with_the_source_that_is_meant() {
+    let server = Server::start().await.with_source("mail", None).with_source("shop", None);
+    let expected = ("there is no source \"shp\"".to_owned(), "did you mean shop?".to_owned());
+    assert_eq!(said_of_unknown(&server, "shp").await, expected);
+    let (message, hint) = said_of_unknown(&server, "billing").await;
+    assert_eq!(message, "there is no source \"billing\"; there are: mail, shop");
+    assert_eq!(hint, "--create makes it");
+}
+
+#[tokio::test]
+async fn of_many_sources_the_nearest_are_named() {
+    let mut server = Server::start().await;
+    for count in 10..30 {
+        server = server.with_source(&format!("a-long-name-{count}"), None);
+    }
+    let server = server.with_source("stripe-live", None);
+    let (message, hint) = said_of_unknown(&server, "stripe").await;
+    assert!(message.starts_with("there is no source \"stripe\"; there are: stripe-live, a-long-name-10, "));
+    assert!(message.ends_with("a-long-name-18, …"), "{message}");
+    assert_eq!(hint, "--create makes it");
 }
 
 #[tokio::test]

@@ -24,7 +24,9 @@ Every line is one attempt to deliver a request to the local service.
   G  End         the oldest
   PgUp PgDn      a page
   d  Enter       headers and body of the request and of the answer
-  r              retry: a new delivery of the request, with fresh attempts
+  r              retry: a new delivery of the request, with fresh attempts;
+                 while one is pending: when it is tried next, and r again
+                 cancels it and makes the new one
   c              copy as curl
   o              open the request in the dashboard
   ?              this page

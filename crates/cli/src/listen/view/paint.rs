@@ -9,7 +9,7 @@ use restante_core::Timestamp;
 
 use super::rows::Row;
 use super::{Screen, SourceLine, View};
-use crate::listen::event::{LinkState, Outcome};
+use crate::listen::event::{FaultKind, LinkState, Outcome};
 use crate::listen::text::duration;
 use crate::table::harmless;
 
@@ -334,7 +334,10 @@ fn status(row: &Row) -> (&'static str, String, Color) {
     match &end.outcome {
         Outcome::Answer { status } if end.outcome.is_success() => (arrow, status.to_string(), colour),
         Outcome::Answer { status } => (arrow, format!("{status} fail"), colour),
-        Outcome::Fault { .. } => (arrow, "no answer".to_owned(), colour),
+        Outcome::Fault { kind: FaultKind::Timeout, .. } => (arrow, "timeout".to_owned(), colour),
+        Outcome::Fault { kind: FaultKind::Network | FaultKind::InvalidUrl, .. } => {
+            (arrow, "no answer".to_owned(), colour)
+        }
         Outcome::Cancelled => ("×", "cancelled".to_owned(), Color::Yellow),
     }
 }

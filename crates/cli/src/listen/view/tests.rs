@@ -224,3 +224,16 @@ fn a_stop_says_what_it_waits_for() {
         screen(&mut view, (80, 24), 5).contains("stopping: 1 on their way, at most 5 s; Ctrl-C ends at once")
     );
 }
+
+#[test]
+fn a_service_that_is_too_slow_is_told_from_one_that_is_not_there() {
+    let mut view = view(&["orders"]);
+    let attempt = attempt(1, "GET", "/slow", b"");
+    view.update(Event::Began(Arc::clone(&attempt)), at(0));
+    let late = Outcome::Fault { kind: FaultKind::Timeout, detail: "no answer within 2 s".to_owned() };
+    view.update(ended(&attempt, late, 2_000), at(0));
+    assert!(screen(&mut view, (80, 24), 5).contains("← timeout   GET"));
+    press(&mut view, "d");
+    let detail = screen(&mut view, (100, 24), 5);
+    assert!(detail.contains("failed, timeout after 2.0 s: no answer within 2 s"), "{detail}");
+}

@@ -127,17 +127,21 @@ fn a_send_whose_answer_is_lost_says_with_which_key_it_can_be_asked_for() {
 fn a_wrong_command_line_is_told_with_the_nearest_right_one() {
     let home = data_directory();
     let table: &[(&[&str], &str)] = &[
-        (&["soruces", "list"], "'sources'"),
-        (&["sources", "lsit"], "'list'"),
-        (&["deliveries", "list", "--state", "faild"], "'failed'"),
-        (&["requests", "list", "--sorce", "x"], "'--source'"),
+        (&["soruces", "list"], "hint: did you mean sources?"),
+        (&["sources", "lsit"], "hint: did you mean list?"),
+        (&["sources", "get"], "hint: restante sources get <SOURCE>"),
+        (&["deliveries", "list", "--state", "faild"], "hint: did you mean failed?"),
+        (&["requests", "list", "--sorce", "x"], "hint: did you mean --source?"),
         (&["requests", "list", "--since", "yesterday"], "how long ago: 90s, 15m, 2h, 7d"),
         (&["trigger", "github", "psh", "--url", "http://127.0.0.1:1"], "did you mean push?"),
     ];
     for (arguments, expected) in table {
         let output = bare(home.path(), arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(talk(&output).contains(expected), "{arguments:?}: {}", talk(&output));
+        let talk = talk(&output);
+        assert!(talk.contains(expected), "{arguments:?}: {talk}");
+        let begins: Vec<_> = talk.lines().map(|line| line.split(": ").next().unwrap()).collect();
+        assert_eq!(begins, ["error", "hint"], "{arguments:?}: {talk}");
     }
     let output = bare(home.path(), &["sources", "list"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
@@ -179,7 +183,8 @@ async fn without_a_terminal_nothing_is_destroyed_unless_yes_is_said() {
         let output = desk.run(arguments);
         let talk = talk(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {talk}");
-        assert!(talk.ends_with(": there is nobody to ask\nhint: --yes does it without asking\n"), "{talk}");
+        assert!(talk.starts_with("error: not done: there is nobody to ask whether to "), "{talk}");
+        assert!(talk.ends_with("\nhint: --yes does it without asking\n"), "{talk}");
     }
     assert!(desk.data(&["sources", "get", "shop"]).contains("/in/"));
     assert_eq!(desk.json(&["webhooks", "get", &webhook])["status"], "active");

@@ -1,13 +1,15 @@
 //! `restante requests tail`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Desk, talk};
+use super::{Desk, bare, talk};
+use crate::process::{KEY, data_directory};
 
 /// For a line to come.
 const LINE_TIME: Duration = Duration::from_secs(30);
@@ -20,7 +22,10 @@ struct Tail {
 
 impl Tail {
     fn start(desk: &Desk, more: &[&str]) -> Self {
-        let mut command = desk.command(&[&["requests", "tail"], more].concat());
+        Self::spawn(desk.command(&[&["requests", "tail"], more].concat()))
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -114,4 +119,53 @@ async fn without_a_server_or_a_key_it_ends_at_once() {
     assert!(talk(&output).starts_with("connecting\nerror: no connection: "), "{}", talk(&output));
     let output = desk.run(&["requests", "tail", "--api-key", "rst_live_wrong"]);
     assert_eq!(output.status.code(), Some(3));
+}
+
+const REQUEST: &str = r#"{"object":"request","id":"req_1","source_id":"src_1","method":"POST","path":"/missed",
+    "query":null,"body_bytes":2,"content_type":null,"remote_address":"192.0.2.1",
+    "received_at":"2026-11-29T23:19:41.000Z","key":"019acf3a-0000-7000-8000-000000000000","duplicate_of":null,
+    "rejected":false,"replay_of":null,"expires_at":"2026-12-29T23:19:41.000Z","state":"none"}"#;
+
+/// A server whose stream always ends at once, and whose list of requests answers like this, one call after the other.
+fn restless_server(lists: Vec<(u16, String)>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut lists = lists.into_iter();
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let head: Vec<String> = BufReader::new(socket.try_clone().unwrap())
+                .lines()
+                .map_while(|line| line.ok().filter(|line| !line.is_empty()))
+                .collect();
+            let is_stream = head.first().is_some_and(|line| line.contains("/v1/stream"));
+            let (status, kind, body) = if is_stream {
+                (200, "text/event-stream", ": hello\n\n".to_owned())
+            } else {
+                let (status, body) = lists.next().unwrap_or((500, "{}".to_owned()));
+                (status, "application/json", body)
+            };
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n");
+            // The client may have gone.
+            let _ = socket.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn what_came_while_nothing_had_been_seen_is_caught_up_and_a_failing_catch_up_is_tried_again() {
+    let page =
+        |data: &str| format!(r#"{{"data":[{data}],"has_more":false,"next_cursor":null,"prev_cursor":null}}"#);
+    let (none, broken) = ((200, page("")), (500, "{}".to_owned()));
+    let lists = vec![none.clone(), none, broken.clone(), broken.clone(), broken, (200, page(REQUEST))];
+    let url = restless_server(lists);
+    let home = data_directory();
+    let tail = Tail::spawn(bare(home.path(), &["requests", "tail", "--server", &url, "--api-key", KEY]));
+    assert_eq!(tail.until("connected"), "err connected; Ctrl-C ends it");
+    tail.until("err not connected: the server has ended the stream");
+    tail.until("err not connected: ");
+    let line = tail.until("out ");
+    assert!(line.ends_with("  request   req_1  POST /missed  2 bytes"), "{line}");
 }
