@@ -59,20 +59,21 @@ impl Seat {
         };
         let mut interest = Interest { client: &client, delivery, over: false };
         let outcome = follow(news, client.protocol, handover.timeout + GRACE).await;
-        interest.over = outcome.as_ref().is_some_and(|it| !matches!(it, Followed::NotBegun));
-        if !interest.over {
-            client.doubt.notify_one();
-        }
-        let outcome = match outcome {
-            Some(Followed::Ended(outcome)) => Some(outcome),
+        interest.over = matches!(outcome, Followed::Ended(_));
+        match outcome {
+            Followed::Ended(outcome) => outcome,
             // It has not reached anything, as far as can be known.
-            Some(Followed::NotBegun) => Some(Outcome::Lost),
-            None => None,
-        };
-        outcome.unwrap_or_else(|| {
-            let message = format!("the client has not answered within {} s", handover.timeout.as_secs());
-            Outcome::failed(FailureKind::Timeout, message)
-        })
+            Followed::NotBegun => {
+                if client.protocol == Protocol::V1 {
+                    client.doubt.notify_one();
+                }
+                Outcome::Lost
+            }
+            Followed::TimeUp => {
+                let message = format!("the client has not answered within {} s", handover.timeout.as_secs());
+                Outcome::failed(FailureKind::Timeout, message)
+            }
+        }
     }
 }
 
@@ -96,14 +97,12 @@ enum Followed {
     Ended(Outcome),
     /// The time is up, and the client has not begun.
     NotBegun,
+    /// The time is up, and the client has begun.
+    TimeUp,
 }
 
-/// What became of an attempt; `None`: the time is up, and it has begun.
-async fn follow(
-    mut news: mpsc::UnboundedReceiver<News>,
-    protocol: Protocol,
-    time: Duration,
-) -> Option<Followed> {
+/// What became of an attempt.
+async fn follow(mut news: mpsc::UnboundedReceiver<News>, protocol: Protocol, time: Duration) -> Followed {
     let mut begun = false;
     let ended = async {
         while let Some(news) = news.recv().await {
@@ -123,8 +122,9 @@ async fn follow(
         }
     };
     match tokio::time::timeout(time, ended).await {
-        Ok(outcome) => Some(Followed::Ended(outcome)),
-        Err(_) => (!begun).then_some(Followed::NotBegun),
+        Ok(outcome) => Followed::Ended(outcome),
+        Err(_) if begun => Followed::TimeUp,
+        Err(_) => Followed::NotBegun,
     }
 }
 

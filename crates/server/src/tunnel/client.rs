@@ -28,7 +28,7 @@ pub(super) struct Client {
     heard_ms: AtomicU64,
     /// How often it was heard.
     words: AtomicU64,
-    pub(super) spoke: Notify,
+    spoke: Notify,
     pub(super) cut: Notify,
     /// It is to be looked whether its source still has its token.
     pub(super) look: Notify,
@@ -222,6 +222,19 @@ impl Client {
         self.heard_ms.store(u64::try_from(monotonic.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.words.fetch_add(1, Ordering::Relaxed);
         self.spoke.notify_waiters();
+    }
+
+    /// Waits until a condition holds; it is looked at whenever the client says something.
+    pub(super) async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        loop {
+            let spoke = self.spoke.notified();
+            tokio::pin!(spoke);
+            spoke.as_mut().enable();
+            if holds(self) {
+                return;
+            }
+            spoke.await;
+        }
     }
 
     pub(super) fn words(&self) -> u64 {

@@ -176,25 +176,15 @@ impl Hub {
         let clients = self.all(source);
         let clients: Vec<_> = clients.into_iter().map(|client| (client.words(), client)).collect();
         clients.iter().for_each(|(_, client)| client.ping());
-        let lives = |(words, client): &(u64, Arc<Client>)| client.words() > *words || client.is_waited_for();
+        let lives = |client: &Client, words: u64| client.words() > words || client.is_waited_for();
         let all_spoke = async {
-            for place in &clients {
-                let (_, client) = place;
-                loop {
-                    let spoke = client.spoke.notified();
-                    tokio::pin!(spoke);
-                    spoke.as_mut().enable();
-                    if lives(place) {
-                        break;
-                    }
-                    spoke.await;
-                }
+            for (words, client) in &clients {
+                client.until(|client| lives(client, *words)).await;
             }
         };
         // Whoever has not spoken by then is dead.
         let _ = tokio::time::timeout(PROBE_TIME, all_spoke).await;
-        for place in clients.iter().filter(|place| !lives(place)) {
-            let (_, client) = place;
+        for (_, client) in clients.iter().filter(|(words, client)| !lives(client, *words)) {
             self.remove(client);
             // Its session does the rest.
             client.cut.notify_one();

@@ -111,18 +111,7 @@ async fn watch(client: &Client, hub: &Hub) -> End {
 async fn answers(client: &Client) -> bool {
     let words = client.words();
     client.ping();
-    let spoke = async {
-        loop {
-            let spoke = client.spoke.notified();
-            tokio::pin!(spoke);
-            spoke.as_mut().enable();
-            if client.words() > words {
-                return;
-            }
-            spoke.await;
-        }
-    };
-    tokio::time::timeout(PROBE_TIME, spoke).await.is_ok()
+    tokio::time::timeout(PROBE_TIME, client.until(|client| client.words() > words)).await.is_ok()
 }
 
 async fn read(mut stream: SplitStream<Socket>, client: &Client, hub: &Hub) -> End {

@@ -611,3 +611,26 @@ async fn an_odd_status_spoils_one_attempt_and_not_the_connection() {
     }
     world.stop().await;
 }
+
+#[tokio::test]
+async fn an_old_client_that_takes_longer_than_its_time_is_not_cut_off() {
+    let world = World::start().await;
+    let source = source(&world, json!({})).await;
+    let path = format!("/v1/sources/{}/destinations", id(&source));
+    let destination = format!("{path}/{}", id(&world.get(&path).await["data"][0]));
+    world.patch(&destination, json!({"timeout_seconds": 1})).await;
+    let mut line = Line::to(&world, &source, Speaks::First).await;
+    let slow = world.webhook(&source, "slow").await;
+    let frame = line.frame().await;
+    let shown = world.until_attempts(&slow, 1).await;
+    assert_eq!(shown["attempts"][0]["error_kind"], "timeout");
+    // It reads nothing while it works, pings neither: for longer than a client of ours has to answer one.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let next = world.webhook(&source, "next").await;
+    line.deliver(&frame).await;
+    let frame = line.frame().await;
+    assert_eq!(body(&frame), b"next");
+    line.deliver(&frame).await;
+    world.until_all(&next, "delivered").await;
+    world.stop().await;
+}
