@@ -184,9 +184,15 @@ fn greet(config: &Config, server: &Server, dev: bool) -> anyhow::Result<()> {
             "Mail is captured: it is kept and shown, and goes nowhere (RESTANTE_SMTP_URL sends it).",
         )?;
     }
-    let Some(key) = &server.fresh_key else { return Ok(()) };
+    let Some(key) = &server.fresh_key else {
+        output::line(&format!("The dashboard: {url}/"))?;
+        return Ok(());
+    };
+    if let Some(link) = &server.sign_in_link {
+        output::line(&format!("\nThe dashboard; this link signs in, once:\n\n    {link}"))?;
+    }
     output::line(&format!(
-        "\nThis is its first start. The admin key, shown only now:\n\n    {key}\n\n\
+        "\nThis is its first start. The admin key, shown only now, signs in and stands in calls:\n\n    {key}\n\n\
          Try it. This makes a source and answers with its URL; send anything there:\n\n    \
          curl -s {url}/v1/sources -H 'Authorization: Bearer {key}' -d '{{\"name\":\"hello\"}}'\n\n\
          See what arrived:\n\n    \

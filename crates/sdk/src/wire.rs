@@ -51,8 +51,9 @@ pub use domain::{
     Domain, DomainChange, DomainRecord, DomainSending, DomainStatus, NewDomain, RecordKind, RecordPurpose,
 };
 pub use email::{
-    BatchEmail, BatchError, BatchStatus, Email, EmailEvent, EmailStatus, EmailStream, GoneEmail, ListEmails,
-    Recipient, RecipientKind, RecipientStatus, SentBatch, SentEmail, Transport,
+    BatchEmail, BatchError, BatchStatus, Email, EmailAttachment, EmailContent, EmailEvent, EmailStatus,
+    EmailStream, GoneEmail, ListEmails, Recipient, RecipientKind, RecipientStatus, SentBatch, SentEmail,
+    Transport,
 };
 pub use event::{
     Event, EventDeliveries, ListEvents, PublishEvent, PublishedBatch, PublishedEvent, PublishedItem,
@@ -68,7 +69,7 @@ pub use request::{ListRequests, Request, RequestState};
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use send_email::{EmailChange, SendEmail, SendTemplate, UseTemplate};
-pub use server::{OwnKey, PrivateTargets, Server};
+pub use server::{Found, OwnKey, PrivateTargets, Server};
 pub use source::{NewSource, Source, SourceAnswer, SourceChange};
 pub use stream::{FollowStream, Lagged, StreamEvent};
 pub use suppression::{NewSuppression, Suppression, SuppressionReason};

@@ -5,7 +5,7 @@
 //! shape of failures (`error`, `frame`).
 
 mod auth;
-mod body;
+pub(crate) mod body;
 mod bulk_retries;
 mod compat;
 mod credits;
@@ -17,6 +17,7 @@ mod endpoints;
 pub(crate) mod error;
 mod events;
 mod fault;
+mod find;
 pub(crate) mod frame;
 mod health;
 mod keys;
@@ -35,7 +36,7 @@ mod suppressions;
 mod templates;
 #[cfg(test)]
 mod tests;
-mod token;
+pub(crate) mod token;
 mod webhooks;
 mod wire;
 mod workspaces;
@@ -53,6 +54,7 @@ use utoipa_axum::routes;
 
 use crate::channel::guard::Rules;
 use crate::clock::Clock;
+use crate::dashboard::{self, Dashboard};
 use crate::mail::records::Lookup;
 use crate::probe::Prober;
 use crate::telemetry::Metrics;
@@ -60,6 +62,7 @@ use crate::tunnel::{self, Hub};
 use crate::vault::Vault;
 use endpoints::Judge;
 
+pub(crate) use auth::authenticate_hash;
 pub use auth::{KnownKeys, LastUsed};
 pub use domains::MachineLookup;
 pub(crate) use emails::freeze;
@@ -100,6 +103,8 @@ pub struct ApiState {
     pub lookup: Arc<dyn Lookup>,
     /// Command-line clients that are connected.
     pub(crate) tunnel: Arc<Hub>,
+    /// Sessions of browsers, and the names under which they may come.
+    pub(crate) dashboard: Arc<Dashboard>,
     /// Slots of open connections; a client's connection takes one.
     pub(crate) connections: Arc<Semaphore>,
 }
@@ -148,6 +153,9 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(emails::send_batch))
         .routes(routes!(emails::get, emails::change::update))
         .routes(routes!(emails::list_events))
+        .routes(routes!(emails::content::get))
+        .routes(routes!(emails::content::source))
+        .routes(routes!(emails::content::attachment))
         .routes(routes!(emails::cancel))
         .routes(routes!(templates::create, templates::list))
         .routes(routes!(templates::get, templates::update, templates::delete))
@@ -184,6 +192,7 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(stream::follow))
         .routes(routes!(openapi::document))
         .routes(routes!(server::get))
+        .routes(routes!(find::get))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))
@@ -195,7 +204,8 @@ pub fn router(state: ApiState) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router
         .merge(tunnel::routes())
-        .fallback(frame::no_such_path)
+        .merge(dashboard::routes(&api))
+        .fallback(dashboard::no_such_path)
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(from_fn_with_state(Arc::clone(&api), frame::frame))
         .with_state(api);

@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service;
 
+use crate::dashboard::{self, Sender};
 use crate::ingress::Ingress;
 use tap::{Head, Heads, Length, Tapped};
 
@@ -142,12 +143,15 @@ impl Door {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, heads: &Heads, remote: SocketAddr) -> Response {
+    async fn answer(&self, mut request: Request<Incoming>, heads: &Heads, remote: SocketAddr) -> Response {
         let headers = match examine(&request, heads.take()) {
             Ok(headers) => headers,
             Err(doubt) => return closing(self.ingress.malformed(doubt)),
         };
         heads.body_follows(length(&request));
+        if request.uri().path() == dashboard::SESSION_PATH {
+            request.extensions_mut().insert(Sender(self.ingress.sender(remote, &headers)));
+        }
         let response = if request.uri().path().starts_with("/in/") {
             self.ingress.receive(request, headers, remote).await
         } else {

@@ -3,7 +3,7 @@
 mod body;
 mod remote;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ impl Ingress {
                 method: parts.method.as_str().to_owned(),
                 path: path.to_owned(),
                 query: parts.uri.query().map(str::to_owned),
-                remote_address: self.proxies.sender(remote.ip(), &headers),
+                remote_address: self.sender(remote, &headers).to_string(),
                 headers,
                 body: body.bytes.clone(),
             },
@@ -114,6 +114,11 @@ impl Ingress {
                 )
             }
         }
+    }
+
+    /// The address a request comes from, through trusted proxies.
+    pub(crate) fn sender(&self, remote: SocketAddr, headers: &Headers) -> IpAddr {
+        self.proxies.sender(remote.ip(), headers)
     }
 
     /// The answer to what is not proper HTTP.

@@ -17,6 +17,7 @@ pub mod telemetry;
 pub mod threads;
 pub mod vault;
 
+mod dashboard;
 mod door;
 mod ingress;
 mod notify;
@@ -38,6 +39,7 @@ use channel::ChannelConfig;
 use channel::guard::Rules;
 use clock::Clock;
 use config::{Config, Uncertain};
+use dashboard::Dashboard;
 use dispatcher::{Dispatcher, MailWay, Ways};
 use ingress::Ingress;
 use probe::Prober;
@@ -78,6 +80,8 @@ pub struct Server {
     pub public_url: String,
     /// The first admin key, if this start made it.
     pub fresh_key: Option<String>,
+    /// A page's address that signs in with that key, once.
+    pub sign_in_link: Option<String>,
     store: Arc<dyn Store>,
     dispatcher: Arc<Dispatcher>,
     stopping: watch::Sender<bool>,
@@ -144,6 +148,10 @@ impl Server {
             stop.clone(),
         ));
         let connections = door::connection_slots();
+        let dashboard = Arc::new(Dashboard::new(&public_url, &config.dashboard_hosts));
+        let sign_in_link = fresh_key
+            .as_deref()
+            .map(|key| dashboard.sign_in_link(&public_url, api::token::hash(key), clock.as_ref()));
         let state = ApiState {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -162,6 +170,7 @@ impl Server {
             require_verified_domains: config.require_verified_domains,
             lookup: Arc::new(api::MachineLookup),
             tunnel,
+            dashboard: Arc::clone(&dashboard),
             connections: Arc::clone(&connections),
         };
         let door = door::Door {
@@ -187,7 +196,17 @@ impl Server {
             first.spawn(serve(door, listener, handles.to_vec())),
         ];
         tasks.extend(notifier.map(|notifier| first.spawn(notifier.run())));
-        Ok(Self { address, public_url, fresh_key, store, dispatcher, stopping, connections, tasks })
+        Ok(Self {
+            address,
+            public_url,
+            fresh_key,
+            sign_in_link,
+            store,
+            dispatcher,
+            stopping,
+            connections,
+            tasks,
+        })
     }
 
     /// Stops: no new requests, what has not dialled is given back, what is on the wire may end, within 10 s in all.

@@ -42,6 +42,8 @@ pub enum Purpose {
     DomainKey,
     /// Opens a connection of a command-line client.
     AccessToken,
+    /// Stands for a key in a browser.
+    Session,
 }
 
 /// A secret in the clear. `Debug` shows nothing of it, and it cannot be displayed, compared or serialised by accident.
@@ -147,6 +149,7 @@ impl Purpose {
             Self::HeaderValue => "header value",
             Self::DomainKey => "domain key",
             Self::AccessToken => "access token",
+            Self::Session => "session",
         }
     }
 }

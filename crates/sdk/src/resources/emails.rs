@@ -1,9 +1,12 @@
+use bytes::Bytes;
 use serde::Serialize;
 
 use crate::Timestamp;
 use crate::calls;
 use crate::client::{Listing, Pending};
-use crate::wire::{Email, EmailChange, EmailEvent, ListEmails, Paging, SendEmail, SentBatch, SentEmail};
+use crate::wire::{
+    Email, EmailChange, EmailContent, EmailEvent, ListEmails, Paging, SendEmail, SentBatch, SentEmail,
+};
 
 /// Calls about emails: what a workspace sends to mailboxes. A key sees those of its own mode.
 #[derive(Clone, Debug)]
@@ -42,6 +45,22 @@ impl<C: Clone> Emails<C> {
     /// Gets an email by its id, `em_…`. Scope `emails:read`.
     pub fn get(&self, id: &str) -> Pending<C, Email> {
         Pending::new(&self.client, &calls::EMAILS_GET).param("id", id)
+    }
+
+    /// Gets what an email says: headers, texts, and what is attached. Scope `emails:read`.
+    pub fn get_content(&self, id: &str) -> Pending<C, EmailContent> {
+        Pending::new(&self.client, &calls::EMAILS_GET_CONTENT).param("id", id)
+    }
+
+    /// Gets an email's bytes as they leave, but for what signs them. Scope `emails:read`.
+    pub fn get_source(&self, id: &str) -> Pending<C, Bytes> {
+        Pending::bytes(&self.client, &calls::EMAILS_GET_SOURCE).param("id", id)
+    }
+
+    /// Gets an attachment's bytes. `index` is its place in the email's content, from 0. Scope `emails:read`.
+    pub fn get_attachment(&self, id: &str, index: usize) -> Pending<C, Bytes> {
+        let call = Pending::bytes(&self.client, &calls::EMAILS_GET_ATTACHMENT);
+        call.param("id", id).param("index", &index.to_string())
     }
 
     /// Lists what webhooks were told about an email, oldest first. Scope `emails:read`.

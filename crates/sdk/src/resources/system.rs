@@ -1,6 +1,6 @@
 use crate::calls;
 use crate::client::Pending;
-use crate::wire::{Health, Json, Server};
+use crate::wire::{Found, Health, Json, Server};
 
 /// Calls about the server itself. They need no scope.
 #[derive(Clone, Debug)]
@@ -28,6 +28,14 @@ impl<C: Clone> System<C> {
     /// What the server allows, and the key that asks. Any key may ask.
     pub fn server(&self) -> Pending<C, Server> {
         Pending::new(&self.client, &calls::SYSTEM_SERVER)
+    }
+
+    /// Finds what an id of any kind stands for, or the UUID that receivers know a request by.
+    ///
+    /// Refused with 404 when nothing in the workspace has it, and with `insufficient_scope` (403) when the key may not
+    /// read things of its kind.
+    pub fn find(&self, id: &str) -> Pending<C, Found> {
+        Pending::new(&self.client, &calls::SYSTEM_FIND).param("id", id)
     }
 
     /// Metrics in Prometheus' text format.

@@ -284,6 +284,44 @@ pub struct BatchError {
     pub param: Option<String>,
 }
 
+/// What an email says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EmailContent {
+    /// `email_content`.
+    pub object: String,
+    /// `em_…`.
+    pub email_id: String,
+    /// Name and value of each line, encoded words read.
+    pub headers: Vec<(String, String)>,
+    /// To be shown only where it cannot execute.
+    pub html: Option<String>,
+    /// The plain text.
+    pub text: Option<String>,
+    /// What is attached.
+    pub attachments: Vec<EmailAttachment>,
+    /// Of the whole, in bytes.
+    pub source_bytes: u64,
+}
+
+/// A file that comes with an email.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EmailAttachment {
+    /// Its place in paths, from 0.
+    pub index: usize,
+    /// As its sender named it.
+    pub filename: String,
+    /// As its sender said.
+    pub content_type: String,
+    /// By which the HTML names it.
+    pub content_id: Option<String>,
+    /// Whether it is shown inside the HTML.
+    pub inline: bool,
+    /// How large it is.
+    pub bytes: u64,
+}
+
 /// Something that webhooks were told about an email.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -37,6 +37,22 @@ pub struct Server {
     pub key: OwnKey,
 }
 
+/// What an id stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Found {
+    /// `found`.
+    pub object: String,
+    /// As it was asked for.
+    pub id: String,
+    /// What it is, such as `delivery`.
+    pub kind: String,
+    /// Where the API shows it, or what it is a part of.
+    pub url: String,
+    /// Where the dashboard does.
+    pub page: String,
+}
+
 /// The key that a call is made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -16,6 +16,7 @@ use restante_store::record::{ApiKey, Mode, Record, Workspace};
 use super::error::ApiError;
 use super::records::{self, Place};
 use super::{Api, ApiState, token};
+use crate::dashboard;
 
 /// Implies all scopes, makes workspaces, and acts in any of them.
 pub(crate) const ADMIN: &str = "admin";
@@ -135,7 +136,16 @@ impl<S: Scope> FromRequestParts<Api> for Caller<S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
-        let key = authenticate(api, bearer(&parts.headers)?).await?;
+        // Whoever brings a key means that one. Others may have a session.
+        let session = if parts.headers.contains_key(header::AUTHORIZATION) {
+            None
+        } else {
+            dashboard::key_of(api, parts)?
+        };
+        let key = match session {
+            Some(hash) => authenticate_hash(api, &hash).await?,
+            None => authenticate(api, &parts.headers).await?,
+        };
         require(&key.body.scopes, S::NAME)?;
         let workspace = match parts.headers.get(WORKSPACE_HEADER) {
             None => key.workspace,
@@ -163,18 +173,26 @@ fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
     })
 }
 
-async fn authenticate(api: &ApiState, token: &str) -> Result<Arc<Record<ApiKey>>, ApiError> {
+/// The key whose token a call brings.
+async fn authenticate(api: &ApiState, headers: &HeaderMap) -> Result<Arc<Record<ApiKey>>, ApiError> {
     // The lookup is by hash: what it takes says nothing about how much of a guess is right.
-    let hash = token::hash(token);
-    let known = api.keys.get(&hash, api.clock.monotonic());
+    authenticate_hash(api, &token::hash(bearer(headers)?)).await
+}
+
+/// The key with this hash, if it is good.
+///
+/// # Errors
+/// 401 when it is not known, or revoked.
+pub(crate) async fn authenticate_hash(api: &ApiState, hash: &str) -> Result<Arc<Record<ApiKey>>, ApiError> {
+    let known = api.keys.get(hash, api.clock.monotonic());
     let key = match known {
         Some(key) => key,
         None => {
             let generation = api.keys.generation();
-            let key = api.store.find::<ApiKey>(&hash).await?;
+            let key = api.store.find::<ApiKey>(hash).await?;
             let unknown = || ApiError::unauthorized("invalid_api_key", "this API key is not known");
             let key = Arc::new(key.ok_or_else(unknown)?);
-            api.keys.put(hash, Arc::clone(&key), generation, api.clock.monotonic());
+            api.keys.put(hash.to_owned(), Arc::clone(&key), generation, api.clock.monotonic());
             key
         }
     };

@@ -1,6 +1,7 @@
 //! Emails: what a workspace sends to mailboxes.
 
 pub(crate) mod change;
+pub(crate) mod content;
 pub(crate) mod freeze;
 pub(crate) mod input;
 

@@ -17,7 +17,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The id is always ours: one that a caller made up could point support at somebody else's request.
 pub(crate) async fn frame(State(api): State<Api>, request: Request, next: Next) -> Response {
     let request_id = new_request_id(api.clock.as_ref());
+    let browser = request.headers().contains_key(header::COOKIE);
     let mut response = next.run(request).await;
+    if browser {
+        keep_out_of_caches(&mut response);
+    }
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         log(&error, &request_id);
         response = with_body(response, &error, &request_id);
@@ -34,6 +38,13 @@ pub(crate) fn answer(error: ApiError, clock: &dyn Clock) -> Response {
     response.extensions_mut().remove::<ApiError>();
     name(&mut response, &request_id);
     response
+}
+
+/// What a session was answered is for its pages, and must not lie in a cache behind them.
+fn keep_out_of_caches(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
 }
 
 fn new_request_id(clock: &dyn Clock) -> String {

@@ -1,6 +1,7 @@
 //! Reads ids out of paths.
 
 use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use restante_core::Id;
 use restante_core::id::Kind;
@@ -15,6 +16,20 @@ pub(crate) struct Named(pub(crate) String);
 
 /// The two ids in a path: of something, and of what it belongs to.
 pub(crate) struct Within<P, K>(pub(crate) Id<P>, pub(crate) Id<K>);
+
+/// The id in a path, and the place of one of its parts, from 0.
+pub(crate) struct Part<K>(pub(crate) Id<K>, pub(crate) usize);
+
+impl<S: Send + Sync, K: Kind> FromRequestParts<S> for Part<K> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let params = params(parts, state).await?;
+        let place = params.iter().nth(1).and_then(|(_, text)| text.parse().ok());
+        let nothing = || ApiError::new(StatusCode::NOT_FOUND, "not_found", "it has no such part");
+        Ok(Self(read(&params, 0)?, place.ok_or_else(nothing)?))
+    }
+}
 
 impl<S: Send + Sync, K: Kind> FromRequestParts<S> for One<K> {
     type Rejection = ApiError;

@@ -4,7 +4,9 @@ mod classes;
 mod compat;
 mod config;
 mod conventions;
+mod dashboard;
 mod description;
+mod finding;
 mod history;
 mod lists;
 mod live;
@@ -36,6 +38,7 @@ use super::{ApiState, first_key, router};
 use crate::channel::ChannelConfig;
 use crate::channel::guard::Rules;
 use crate::clock::{Clock, ManualClock};
+use crate::dashboard::Dashboard;
 use crate::mail::records::{Lookup, LookupFault};
 use crate::probe::Prober;
 use crate::telemetry::Metrics;
@@ -157,6 +160,7 @@ impl World {
             require_verified_domains: false,
             lookup: Arc::clone(&zone) as Arc<dyn Lookup>,
             tunnel: Hub::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&clock) as Arc<dyn Clock>),
+            dashboard: Arc::new(Dashboard::new("https://hooks.example", &[])),
             connections: crate::door::connection_slots(),
         };
         let router = router(state.clone());

@@ -22,7 +22,7 @@ use super::endpoints::ScheduleInput;
 use super::query::cursor;
 use super::sources::input::AnswerInput;
 
-pub(crate) use email::{BatchEmail, Email, EmailEvent, SentBatch, SentEmail};
+pub(crate) use email::{BatchEmail, Email, EmailContent, EmailEvent, SentBatch, SentEmail};
 pub(crate) use history::{Attempt, Delivery, Request};
 pub(crate) use mail::{Domain, Suppression, Template, TemplatePreview, TemplateVersion};
 pub(crate) use outbound::{

@@ -117,6 +117,20 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "dashboard_hosts",
+        help: "Host names, besides that of `public_url`, addresses and localhost, under which the dashboard may be opened, with commas between.",
+        default: "none",
+        set: |config, text| {
+            let names: Vec<_> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+            let is_name =
+                |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+            if !names.iter().all(is_name) {
+                return Err("must be host names such as hooks.example, without ports".into());
+            }
+            keep(&mut config.dashboard_hosts, names.into_iter().map(str::to_owned).collect())
+        },
+    },
+    Setting {
         name: "degraded_after_failures",
         help: "A webhook is degraded after so many failed automatic attempts without a success, 1 or more, if they also last as long as `degraded_after_seconds` says.",
         default: "5",

@@ -32,10 +32,10 @@ impl FromStr for TrustedProxies {
 
 impl TrustedProxies {
     /// The address of the sender: from the right, the first that is not one of the proxies.
-    pub(super) fn sender(&self, peer: IpAddr, headers: &Headers) -> String {
+    pub(super) fn sender(&self, peer: IpAddr, headers: &Headers) -> IpAddr {
         let peer = peer.to_canonical();
         if !self.trusts(peer) {
-            return peer.to_string();
+            return peer;
         }
         let forwarded: Vec<&str> = headers
             .iter()
@@ -52,7 +52,7 @@ impl TrustedProxies {
                 break;
             }
         }
-        sender.to_string()
+        sender
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -79,7 +79,11 @@ mod tests {
         ];
         for (peer, forwarded, expected) in table {
             let headers: Headers = [("X-Forwarded-For", forwarded.as_bytes())].into_iter().collect();
-            assert_eq!(proxies.sender(peer.parse().unwrap(), &headers), expected, "{peer} {forwarded}");
+            assert_eq!(
+                proxies.sender(peer.parse().unwrap(), &headers).to_string(),
+                expected,
+                "{peer} {forwarded}"
+            );
         }
         assert!("10.0.0.0/99".parse::<TrustedProxies>().is_err());
     }

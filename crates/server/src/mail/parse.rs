@@ -58,6 +58,25 @@ pub fn texts_of(mime: &[u8]) -> Result<Texts, Damaged> {
     Ok(texts)
 }
 
+/// The header lines of a composed email, unfolded and with their encoded words read, in their order.
+///
+/// # Errors
+/// `Damaged` for anything that [`compose`](super::compose::compose) did not make.
+pub fn headers_of(mime: &[u8]) -> Result<Vec<[String; 2]>, Damaged> {
+    let message = MessageParser::default().parse(mime).ok_or(Damaged)?;
+    let lines = message.headers().iter().map(|header| {
+        let raw = mime.get(header.offset_start as usize..header.offset_end as usize).ok_or(Damaged)?;
+        let text = header.value.as_text().map(str::to_owned);
+        Ok([header.name().to_owned(), text.unwrap_or_else(|| unfolded(&String::from_utf8_lossy(raw)))])
+    });
+    lines.collect()
+}
+
+/// A header's value on one line.
+fn unfolded(raw: &str) -> String {
+    raw.split("\r\n").map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 fn attachment(mime: &[u8], part: &MessagePart<'_>) -> Result<Attachment, Damaged> {
     // Not the parser's view of the content: it reads text in a character set and drops what is none.
     let encoded = mime.get(part.raw_body_offset() as usize..part.raw_end_offset() as usize).ok_or(Damaged)?;

@@ -153,9 +153,9 @@ async fn every_operation_wants_the_scopes_it_names() {
     for (path, method, operation) in operations() {
         let Some(scopes) = operation["security"][0]["key"].as_array() else { continue };
         let Some(scope) = scopes.first().and_then(Value::as_str) else {
-            // Any key may.
+            // Any key may, though it may find nothing.
             let answer = world.call(&powerless, &method, &filled(&path), Value::Null).await;
-            assert_eq!(answer.status, 200, "{method} {path}");
+            assert!(matches!(answer.status.as_u16(), 200 | 404), "{method} {path}: {answer:?}");
             continue;
         };
         if scope == workspace_reader {

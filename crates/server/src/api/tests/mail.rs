@@ -1,6 +1,7 @@
 //! Mail: what it is made of, where it comes from, whom it does not go to, and changes before it leaves.
 
 mod change;
+mod content;
 mod deliveries;
 mod domains;
 mod suppressions;

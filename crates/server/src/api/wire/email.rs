@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use restante_core::Timestamp;
 use restante_core::delivery::State;
-use restante_core::email::EmailStatus;
+use restante_core::email::{Attachment, EmailStatus};
 use restante_core::id::{EmailId, EventId, RecipientId};
 use restante_store::email::Mailbox;
 use restante_store::row;
@@ -220,6 +220,61 @@ pub(crate) struct SentBatch {
     pub(crate) sent: usize,
     pub(crate) failed: usize,
     pub(crate) replayed: bool,
+}
+
+/// What an email says.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EmailContent {
+    #[schema(example = "email_content")]
+    object: &'static str,
+    #[schema(value_type = String)]
+    email_id: EmailId,
+    /// Name and value of each line, encoded words read.
+    headers: Vec<[String; 2]>,
+    /// Somebody else's: to be shown only where it cannot execute.
+    html: Option<String>,
+    text: Option<String>,
+    attachments: Vec<AttachmentShown>,
+    /// Of the whole.
+    source_bytes: usize,
+}
+
+/// A file that comes with an email.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AttachmentShown {
+    /// Its place in paths, from 0.
+    index: usize,
+    filename: String,
+    /// As its sender said.
+    content_type: String,
+    /// By which the HTML names it.
+    content_id: Option<String>,
+    /// Whether it is shown inside the HTML.
+    inline: bool,
+    bytes: usize,
+}
+
+impl EmailContent {
+    /// `texts`: HTML and plain.
+    pub(crate) fn new(
+        email_id: EmailId,
+        headers: Vec<[String; 2]>,
+        texts: (Option<String>, Option<String>),
+        attachments: &[Attachment],
+        source_bytes: usize,
+    ) -> Self {
+        let attachments = attachments.iter().enumerate().map(|(index, attachment)| AttachmentShown {
+            index,
+            filename: attachment.filename.clone(),
+            content_type: attachment.content_type.clone(),
+            content_id: attachment.content_id.clone(),
+            inline: attachment.content_id.is_some(),
+            bytes: attachment.content.len(),
+        });
+        let attachments = attachments.collect();
+        let (html, text) = texts;
+        Self { object: "email_content", email_id, headers, html, text, attachments, source_bytes }
+    }
 }
 
 /// Something that webhooks were told about an email.

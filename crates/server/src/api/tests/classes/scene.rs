@@ -203,7 +203,9 @@ impl Scene {
     async fn add_emails(&mut self) {
         let email = json!({"from": "a@x.example", "to": "b@y.example", "subject": "s", "text": "one"});
         let parcels = std::mem::take(&mut *self.world.leased.0.lock().unwrap());
-        self.add("sent", "/v1/emails", email.clone()).await;
+        let mut sent = email.clone();
+        sent["attachments"] = json!([{"filename": "a.txt", "content": "YQ==", "content_type": "text/plain"}]);
+        self.add("sent", "/v1/emails", sent).await;
         self.world.settle(Outcome::Delivered { status: None }).await;
         let tester = self.tokens["tester"].clone();
         self.world.call(&tester, "POST", "/v1/emails", email.clone()).await.expect(202);

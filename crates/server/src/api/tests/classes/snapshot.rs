@@ -79,6 +79,13 @@ impl Walk<'_> {
 
     /// The ids of a list. A key that may not read it sees none.
     async fn ids(&mut self, path: &str) -> Vec<String> {
+        if let Some(email) = path.strip_suffix("/attachments") {
+            let content = self.get(&format!("{email}/content"), false).await;
+            let attached = content["attachments"].as_array().into_iter().flatten();
+            return attached.map(|it| it["index"].to_string()).collect();
+        }
+        // What is found is found by its id: those of one list do.
+        let path = if path == "/v1/find" { "/v1/requests" } else { path };
         let page = self.get(path, true).await;
         let items = page["data"].as_array().cloned().unwrap_or_default();
         items.iter().map(|item| text(item, "id")).collect()

@@ -1,0 +1,66 @@
+// Messages on their way, and what became of them.
+import {html} from '../lib/dom.js'
+import {useGet} from '../lib/api.js'
+import {pageOf} from '../lib/router.js'
+import {Time, duration, useNow} from '../lib/time.js'
+import {Empty} from '../parts/empty.js'
+import {useSources} from '../parts/endpoints.js'
+import {Fault} from '../parts/fault.js'
+import {FilterSwitch, Filters} from '../parts/filters.js'
+import {Id} from '../parts/id.js'
+import {Live} from '../parts/live.js'
+import {Loading, Page} from '../parts/page.js'
+import {Pager} from '../parts/pager.js'
+import {State} from '../parts/state.js'
+import {Table} from '../parts/table.js'
+import {useTail} from '../parts/tail.js'
+import {next, retryDelivery} from '../parts/timeline.js'
+
+export const title = 'Deliveries'
+
+const FILTERS = ['state', 'source', 'destination', 'webhook', 'request', 'event', 'email', 'since', 'until']
+const STATES = ['pending', 'sending', 'delivered', 'failed', 'cancelled', 'skipped'].map(it => [it, it])
+
+function What({delivery}) {
+  const now = useNow()
+  const [says] = next(delivery, now)
+  return html`${says}${delivery.ended_at ? html`<span class="dim"> · after ${duration(new Date(delivery.ended_at) - new Date(delivery.created_at))}</span>` : null}`
+}
+
+export default function Deliveries({query}) {
+  const sources = useSources()
+  const webhooks = useGet('/webhooks', {limit: 100})
+  const filters = Object.fromEntries(FILTERS.map(name => [name, query[name]]))
+  const paging = query.cursor || query.ending_before
+  const tail = useTail('/deliveries', {...filters, ...pageOf(query), limit: 50}, {kinds: ['delivery'], on: !paging, pause: 1500})
+  const retry = row => { retryDelivery(row).then(made => { if (made) tail.reload() }) }
+  const ids = ['destination', 'request', 'event', 'email'].filter(name => query[name])
+  return html`<${Page} title=${title} actions=${paging ? html`<span class="dim">An older page: not live</span>` : html`<${Live} status=${tail.status}/>`}>
+    <${Filters} fields=${[
+      {name: 'state', label: 'State', type: 'choice', options: STATES},
+      {name: 'source', label: 'Source', type: 'choice', options: Object.values(sources).map(it => [it.id, it.name])},
+      {name: 'webhook', label: 'Webhook', type: 'choice', options: (webhooks.data?.data ?? []).map(it => [it.id, it.url])},
+      ...ids.map(name => ({name, label: `Of this ${name}`})),
+      {name: 'since', label: 'Created since', type: 'time'}, {name: 'until', label: 'Until', type: 'time'},
+    ]}><${FilterSwitch} name="state" value="failed" label="✕ Failed only"/><${FilterSwitch} name="state" value="pending" label="◷ Pending only"/><//>
+    <p class="unseen" role="status" aria-live="polite">${tail.said}</p>
+    <${Fault} error=${tail.error} retry=${tail.reload}/>
+    ${tail.loading && html`<${Loading} what="deliveries"/>`}
+    ${tail.fresh !== 0 && html`<p class="fresh-bar"><button type="button" class="primary" onClick=${tail.show}>↑ ${tail.fresh} new</button></p>`}
+    ${tail.rows && html`<${Table} caption="Deliveries, newest first" rows=${tail.rows} rowHref=${it => `/deliveries/${it.id}`}
+      rowKeys=${{r: ['Retry the selected delivery (asks)', retry]}}
+      empty=${FILTERS.some(name => query[name]) || paging ? html`<${Empty} title="No delivery matches." text="Take a filter away, or widen the span."/>`
+        : html`<${Empty} title="Nothing is on its way yet." text="A delivery is one message to one endpoint: a request to a destination, an event to a webhook, an email to a mailbox."
+            command=${['restante destinations create --source shop --url https://api.example.com/hooks', `curl ${location.origin}/v1/deliveries?state=failed -H "Authorization: Bearer $KEY"`]}/>`}
+      columns=${[
+        {label: 'State', class: 'tight', cell: it => html`<${State} of=${it.state}/>`},
+        {label: 'What happens', cell: it => html`<${What} delivery=${it}/>`},
+        {label: 'Attempts', class: 'num tight', cell: it => `${it.attempts_used} of ${it.attempts_max}`},
+        {label: 'Message', class: 'tight', cell: it => html`<${Id} of=${it.request_id ?? it.event_id ?? it.email_id}/>`},
+        {label: 'To', class: 'clip', cell: it => it.recipient ?? html`<${Id} of=${it.destination_id ?? it.webhook_id}/>`},
+        {label: 'Id', main: true, class: 'tight', cell: it => html`<${Id} of=${it.id} link=${false}/>`},
+        {label: 'Created', class: 'tight', cell: it => html`<${Time} at=${it.created_at}/>`},
+      ]}/>`}
+    <${Pager} page=${tail.page}/>
+  <//>`
+}

@@ -1,0 +1,63 @@
+// Events published to webhooks.
+import {html, useState} from '../lib/dom.js'
+import {api} from '../lib/api.js'
+import {plural} from '../lib/format.js'
+import {navigate, pageOf} from '../lib/router.js'
+import {Time} from '../lib/time.js'
+import {Dialog} from '../parts/dialog.js'
+import {Empty} from '../parts/empty.js'
+import {Fault} from '../parts/fault.js'
+import {Filters} from '../parts/filters.js'
+import {Area, Form, Text, useForm} from '../parts/form.js'
+import {Id} from '../parts/id.js'
+import {Live} from '../parts/live.js'
+import {Loading, Page} from '../parts/page.js'
+import {Pager} from '../parts/pager.js'
+import {pretty} from '../parts/pretty.js'
+import {Table} from '../parts/table.js'
+import {useTail} from '../parts/tail.js'
+import {toast} from '../parts/toast.js'
+
+export const title = 'Events'
+
+function Publish({onClose}) {
+  // One dialog is one intent: pressing twice, or again after a lost answer, publishes once.
+  const [key] = useState(() => `dashboard-${[...crypto.getRandomValues(new Uint8Array(16))].map(it => it.toString(16).padStart(2, '0')).join('')}`)
+  const form = useForm({type: 'test.event', data: '{\n  "hello": "world"\n}'}, async ({type, data}) => {
+    try { pretty(data) } catch (error) { throw Object.assign(error, {param: 'data', code: 'invalid_json'}) }
+    const made = await api.post('/events', undefined, undefined, {text: `{"type":${JSON.stringify(type.trim())},"data":${data}}`, headers: {'idempotency-key': key}})
+    toast(`Published to ${plural(made.deliveries, 'webhook')}.`)
+    navigate(`/events/${made.id}`)
+  })
+  return html`<${Dialog} title="Publish an event" onClose=${onClose} wide><div>
+    <p>It goes to every active webhook that is subscribed to its type, as a real event would.</p>
+    <${Form} form=${form} submit="Publish" onCancel=${onClose}>
+      <${Text} form=${form} name="type" label="Type" hint="Lower-case segments with dots between them, such as order.paid"/>
+      <${Area} form=${form} name="data" label="Data (JSON)" rows="8" hint="Sent as it is written here, less white space."/><//></div><//>`
+}
+
+export default function Events({query}) {
+  const [publishing, publish] = useState(false)
+  const paging = query.cursor || query.ending_before
+  const {type, since, until} = query
+  const tail = useTail('/events', {type, since, until, ...pageOf(query), limit: 50}, {kinds: ['event'], on: !paging})
+  return html`<${Page} title=${title} actions=${html`<${Live} status=${tail.status}/><button type="button" class="primary" onClick=${() => publish(true)}>Publish an event</button>`}>
+    ${publishing && html`<${Publish} onClose=${() => publish(false)}/>`}
+    <${Filters} fields=${[{name: 'type', label: 'Exactly this type'}, {name: 'since', label: 'Since', type: 'time'}, {name: 'until', label: 'Until', type: 'time'}]}/>
+    <p class="unseen" role="status" aria-live="polite">${tail.said}</p>
+    <${Fault} error=${tail.error} retry=${tail.reload}/>
+    ${tail.loading && html`<${Loading} what="events"/>`}
+    ${tail.fresh !== 0 && html`<p class="fresh-bar"><button type="button" class="primary" onClick=${tail.show}>↑ ${tail.fresh} new</button></p>`}
+    ${tail.rows && html`<${Table} caption="Events, newest first" rows=${tail.rows} rowHref=${it => `/events/${it.id}`}
+      empty=${type || since || until || paging ? html`<${Empty} title="No event matches." text="The type is compared exactly; take a filter away."/>`
+        : html`<${Empty} title="No event is published yet." text="An event goes to every webhook that is subscribed to its type. Make a webhook, then publish:"
+            command=${[`restante send event order.paid --data '{"order":1042}' --idempotency-key order-1042-paid`, `curl ${location.origin}/v1/events -H "Authorization: Bearer $KEY" -H 'Idempotency-Key: order-1042-paid' -d '{"type":"order.paid","data":{"order":1042}}'`]}/>`}
+      columns=${[
+        {label: 'Type', main: true, class: 'mono', cell: it => it.type},
+        {label: 'Deliveries', class: 'tight', cell: it => (it.deliveries === 0 ? html`<span class="dim">no webhook subscribed</span>` : plural(it.deliveries, 'delivery', 'deliveries'))},
+        {label: 'Id', class: 'tight', cell: it => html`<${Id} of=${it.id}/>`},
+        {label: 'Published', class: 'tight', cell: it => html`<${Time} at=${it.created_at}/>`},
+      ]}/>`}
+    <${Pager} page=${tail.page}/>
+  <//>`
+}

@@ -1,0 +1,14 @@
+// An address that means nothing here.
+import {html} from '../lib/dom.js'
+import {Link} from '../lib/router.js'
+import {Page} from '../parts/page.js'
+import {SearchBox} from '../parts/shell.js'
+
+export const title = 'No such page'
+
+export default function NotFound({path}) {
+  return html`<${Page} title=${title} sub=${html`<span class="mono wrap">${path}</span> is no page of this dashboard.`}>
+    <p>Paste an id, a request key or a Message-ID to open what it names:</p><${SearchBox} id="search-here"/>
+    <p><${Link} href="/">To the overview<//></p>
+  <//>`
+}
