@@ -5,9 +5,8 @@ import {useKeys} from './lib/keys.js'
 import {navigate, useRoute} from './lib/router.js'
 import {Questions} from './parts/dialog.js'
 import {Fault} from './parts/fault.js'
-import {Help} from './parts/help.js'
 import {Loading} from './parts/page.js'
-import {Shell} from './parts/shell.js'
+import {Help, Shell} from './parts/shell.js'
 import {Toasts} from './parts/toast.js'
 
 /** First part of the path → its list and, with an id, its single thing. */
@@ -19,7 +18,10 @@ const PAGES = {
 }
 const GO = {o: '/', r: '/requests', s: '/sources', d: '/deliveries', e: '/events', w: '/webhooks', m: '/emails'}
 
-const moduleOf = parts => PAGES[parts[0] ?? '']?.[parts.length > 1 ? parts.length - 1 : 0] ?? 'not-found'
+/** Ids and slugs go into paths of calls: nothing else may, or an address could make a page call something else. */
+const ID = /^[\w-]+$/
+
+const moduleOf = parts => (parts.slice(1).every(it => ID.test(it)) && PAGES[parts[0] ?? '']?.[parts.length > 1 ? parts.length - 1 : 0]) || 'not-found'
 
 /** What breaks in one page must not take the others along. */
 class Guard extends Component {
@@ -64,7 +66,7 @@ function App() {
 
   useEffect(() => { check() }, [])
   useEffect(() => {
-    if (signed === null && !signingIn) navigate(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`, {replace: true})
+    if (signed === null && location.pathname !== '/sign-in') navigate(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`, {replace: true})
   }, [signed, signingIn])
   useKeys({
     '?': ['This help', () => showHelp(true)],

@@ -41,8 +41,7 @@ async function fault(response) {
 async function reach(url, options) {
   try {
     return await fetch(url, {credentials: 'same-origin', ...options})
-  } catch (error) {
-    if (error.name === 'AbortError') throw error
+  } catch {
     throw new ApiError(0, {code: 'unreachable', message: 'The server does not answer. Is it running, and is the network up?'}, null)
   }
 }
@@ -56,14 +55,14 @@ function address(path, params) {
   return query.size > 0 ? `${full}${full.includes('?') ? '&' : '?'}${query}` : full
 }
 
-async function call(method, path, {body, text, params, headers, signal, again = true} = {}) {
+async function call(method, path, {body, text, params, headers, again = true} = {}) {
   const payload = text ?? (body === undefined ? undefined : JSON.stringify(body))
   const sent = {accept: 'application/json', ...headers}
   if (payload !== undefined) sent['content-type'] = 'application/json'
   if (method !== 'GET') sent['x-restante-csrf'] = session.get()?.csrf ?? ''
   if (workspace.get()) sent['x-workspace-id'] = workspace.get()
   const response = await reach(address(path, params), {
-    method, headers: sent, signal, body: payload,
+    method, headers: sent, body: payload,
   })
   if (response.ok) return response
   const error = await fault(response)
@@ -71,7 +70,7 @@ async function call(method, path, {body, text, params, headers, signal, again = 
   // Another tab may have signed in again, with another token.
   if (error.code === 'csrf' && again) {
     await checkSession()
-    if (session.get()) return call(method, path, {body, text, params, headers, signal, again: false})
+    if (session.get()) return call(method, path, {body, text, params, headers, again: false})
   }
   throw error
 }
@@ -81,24 +80,13 @@ async function parsed(response) {
   return text === '' ? null : JSON.parse(text)
 }
 
-/** Options: `headers`, `signal`, and `text`, a body that is JSON already (numbers stay as they are written). */
+/** Options: `headers`, and `text`, a body that is JSON already (numbers stay as they are written). */
 export const api = {
   get: async (path, params, options) => parsed(await call('GET', path, {params, ...options})),
   post: async (path, body, params, options) => parsed(await call('POST', path, {body, params, ...options})),
-  patch: async (path, body, params) => parsed(await call('PATCH', path, {body, params})),
-  del: async (path, params) => parsed(await call('DELETE', path, {params})),
+  patch: async (path, body) => parsed(await call('PATCH', path, {body})),
+  del: async path => parsed(await call('DELETE', path)),
   bytes: async (path, params) => (await call('GET', path, {params, headers: {accept: '*/*'}})).arrayBuffer(),
-  address,
-}
-
-/** Each item of a list, page by page. */
-export async function* every(path, params) {
-  let cursor = null
-  do {
-    const page = await api.get(path, {limit: 100, ...params, cursor})
-    yield* page.data
-    cursor = page.has_more ? page.next_cursor : null
-  } while (cursor)
 }
 
 export async function checkSession() {

@@ -72,7 +72,7 @@ function start() {
 /** EventSource does not tell a refusal from a dead line: a plain call does. */
 async function lost(why) {
   failures += 1
-  const wait = Math.min(30_000, 1000 * 2 ** (failures - 1))
+  const wait = Math.min(8000, 1000 * 2 ** (failures - 1))
   status.set({state: 'reconnecting', why, nextAt: Date.now() + wait})
   timer = setTimeout(start, wait)
   if (failures !== 2) return

@@ -10,8 +10,6 @@ export function useRoute() {
   return useMemo(() => parse(at), [at])
 }
 
-export const route = () => parse(here())
-
 function parse(at) {
   const url = new URL(at, location.origin)
   const path = url.pathname.replace(/\/+$/, '') || '/'

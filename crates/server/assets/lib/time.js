@@ -67,4 +67,4 @@ export function fromField(text) {
 }
 
 /** What a datetime-local field shows for a moment. */
-export const toField = at => (at ? exact(at).replace(' ', 'T') : '')
+export const toField = at => (at && !Number.isNaN(new Date(at).getTime()) ? exact(at).replace(' ', 'T') : '')

@@ -1,14 +1,5 @@
 // Parts that the pages of webhooks, emails and the workspace share.
-import {useGet} from '../lib/api.js'
-import {html, useEffect, useRef, useState} from '../lib/dom.js'
-import {pageOf, setQuery, useRoute} from '../lib/router.js'
-import {Copy} from '../parts/copy.js'
-import {confirm} from '../parts/dialog.js'
-import {Fault} from '../parts/fault.js'
-import {Loading, Tabs} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
-import {Table} from '../parts/table.js'
-import {toast, toastError} from '../parts/toast.js'
+import {confirm, Copy, Fault, html, Id, Loading, pageOf, Pager, setQuery, Table, Tabs, Time, toast, toastError, useEffect, useGet, useRef, useRoute, useState} from './all.js'
 
 /** A button of one call. `ask` (of `confirm`) is asked first; `done` is said afterwards. */
 export function Act({label, busy, ask, run, done, danger, primary, small, disabled, title}) {
@@ -50,10 +41,24 @@ export function useList(path, params, options) {
   return useGet(path, {...params, ...pageOf(query)}, options)
 }
 
+/** What one would type in a shell in place of this page. */
+export const shell = command => `restante ${command} --server ${location.origin}`
+export const curl = (path, body, header = '') => `curl ${location.origin}/v1${path} -H "Authorization: Bearer $RESTANTE_API_KEY" -H 'Content-Type: application/json' ${header}\\
+  -d '${body}'`
+
+/** Until something was read: what is awaited, or what went wrong. */
+export const Awaited = ({of: {error, reload}, what}) =>
+  (error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${what}/>`)
+
+/** Columns of tables: a moment, an id, and text of whatever length. */
+export const timeOf = (label, name, more) => ({label, cell: it => html`<${Time} ...${more} at=${it[name]}/>`})
+export const idOf = (label, name) => ({label, cell: it => html`<${Id} of=${it[name]}/>`})
+export const textOf = (label, name, more) => ({label, ...more, cell: it => html`<span class="wrap">${it[name] ?? '–'}</span>`})
+
 /** A list with what is awaited, what went wrong, that it is empty, and where it goes on. */
 export function Listed({list, name, empty, none = `No ${name} here.`, ...table}) {
   const {data, error, reload} = list
-  if (!data) return error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${name}/>`
+  if (!data) return html`<${Awaited} of=${list} what=${name}/>`
   return html`<${Fault} error=${error} retry=${reload}/>
     <${Table} caption=${`${name}, newest first`} rows=${data.data} empty=${empty || html`<p class="dim">${none}</p>`} ...${table}/>
     <${Pager} page=${data}/>`

@@ -1,27 +1,17 @@
-import {api, useGet} from '../lib/api.js'
-import {html} from '../lib/dom.js'
-import {count} from '../lib/format.js'
-import {pageFor} from '../lib/ids.js'
-import {useRoute, pageOf} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Loading, Page, Section} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
-import {Table} from '../parts/table.js'
-import {Act} from './act.js'
+import {api, count, Fault, html, Id, Loading, Page, pageFor, pageOf, Pager, Section, Table, useGet, useRoute} from './all.js'
+import {Act, textOf, timeOf} from './act.js'
 import {Fields} from './fields.js'
 
 export const title = 'Credits'
 
-/** A grant's note may be written like an id; then it leads nowhere worse than a page that says so. */
+/** What was paid for; a grant's note is anybody's text, and never a link. */
 const ref = it => (it.reason !== 'grant' && it.ref && pageFor(it.ref) ? html`<${Id} of=${it.ref}/>` : html`<span class="wrap">${it.ref ?? '–'}</span>`)
 
 const columns = [
-  {label: 'When', cell: it => html`<${Time} exactly at=${it.at}/>`},
+  timeOf('When', 'at', {exactly: true}),
   {label: 'Change', class: 'num', cell: it => `${it.delta > 0 ? '+' : ''}${count(it.delta)}`},
-  {label: 'For', cell: it => it.reason},
-  {label: 'What', class: 'grow', cell: ref},
+  textOf('For', 'reason'),
+  {label: 'What', cell: ref},
 ]
 
 const FIELDS = [

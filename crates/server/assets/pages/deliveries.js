@@ -4,16 +4,14 @@ import {useGet} from '../lib/api.js'
 import {pageOf} from '../lib/router.js'
 import {Time, duration, useNow} from '../lib/time.js'
 import {Empty} from '../parts/empty.js'
-import {useSources} from '../parts/endpoints.js'
-import {Fault} from '../parts/fault.js'
+import {useAllDestinations, useSources} from '../parts/endpoints.js'
 import {FilterSwitch, Filters} from '../parts/filters.js'
 import {Id} from '../parts/id.js'
-import {Live} from '../parts/live.js'
-import {Loading, Page} from '../parts/page.js'
+import {Page} from '../parts/page.js'
 import {Pager} from '../parts/pager.js'
 import {State} from '../parts/state.js'
 import {Table} from '../parts/table.js'
-import {useTail} from '../parts/tail.js'
+import {TailHead, TailState, useTail} from '../parts/tail.js'
 import {next, retryDelivery} from '../parts/timeline.js'
 
 export const title = 'Deliveries'
@@ -27,15 +25,20 @@ function What({delivery}) {
   return html`${says}${delivery.ended_at ? html`<span class="dim"> · after ${duration(new Date(delivery.ended_at) - new Date(delivery.created_at))}</span>` : null}`
 }
 
+function To({id, known}) {
+  return known[id] ? html`<span class="mono" title=${id}>${known[id].url}</span>` : html`<${Id} of=${id}/>`
+}
+
 export default function Deliveries({query}) {
   const sources = useSources()
   const webhooks = useGet('/webhooks', {limit: 100})
+  const known = {...useAllDestinations(query.source ? [query.source] : Object.keys(sources)), ...Object.fromEntries((webhooks.data?.data ?? []).map(it => [it.id, it]))}
   const filters = Object.fromEntries(FILTERS.map(name => [name, query[name]]))
   const paging = query.cursor || query.ending_before
   const tail = useTail('/deliveries', {...filters, ...pageOf(query), limit: 50}, {kinds: ['delivery'], on: !paging, pause: 1500})
   const retry = row => { retryDelivery(row).then(made => { if (made) tail.reload() }) }
   const ids = ['destination', 'request', 'event', 'email'].filter(name => query[name])
-  return html`<${Page} title=${title} actions=${paging ? html`<span class="dim">An older page: not live</span>` : html`<${Live} status=${tail.status}/>`}>
+  return html`<${Page} title=${title} actions=${html`<${TailState} tail=${tail} old=${paging}/>`}>
     <${Filters} fields=${[
       {name: 'state', label: 'State', type: 'choice', options: STATES},
       {name: 'source', label: 'Source', type: 'choice', options: Object.values(sources).map(it => [it.id, it.name])},
@@ -43,10 +46,7 @@ export default function Deliveries({query}) {
       ...ids.map(name => ({name, label: `Of this ${name}`})),
       {name: 'since', label: 'Created since', type: 'time'}, {name: 'until', label: 'Until', type: 'time'},
     ]}><${FilterSwitch} name="state" value="failed" label="✕ Failed only"/><${FilterSwitch} name="state" value="pending" label="◷ Pending only"/><//>
-    <p class="unseen" role="status" aria-live="polite">${tail.said}</p>
-    <${Fault} error=${tail.error} retry=${tail.reload}/>
-    ${tail.loading && html`<${Loading} what="deliveries"/>`}
-    ${tail.fresh !== 0 && html`<p class="fresh-bar"><button type="button" class="primary" onClick=${tail.show}>↑ ${tail.fresh} new</button></p>`}
+    <${TailHead} tail=${tail} what="deliveries"/>
     ${tail.rows && html`<${Table} caption="Deliveries, newest first" rows=${tail.rows} rowHref=${it => `/deliveries/${it.id}`}
       rowKeys=${{r: ['Retry the selected delivery (asks)', retry]}}
       empty=${FILTERS.some(name => query[name]) || paging ? html`<${Empty} title="No delivery matches." text="Take a filter away, or widen the span."/>`
@@ -57,7 +57,7 @@ export default function Deliveries({query}) {
         {label: 'What happens', cell: it => html`<${What} delivery=${it}/>`},
         {label: 'Attempts', class: 'num tight', cell: it => `${it.attempts_used} of ${it.attempts_max}`},
         {label: 'Message', class: 'tight', cell: it => html`<${Id} of=${it.request_id ?? it.event_id ?? it.email_id}/>`},
-        {label: 'To', class: 'clip', cell: it => it.recipient ?? html`<${Id} of=${it.destination_id ?? it.webhook_id}/>`},
+        {label: 'To', class: 'clip', cell: it => it.recipient ?? html`<${To} id=${it.destination_id ?? it.webhook_id} known=${known}/>`},
         {label: 'Id', main: true, class: 'tight', cell: it => html`<${Id} of=${it.id} link=${false}/>`},
         {label: 'Created', class: 'tight', cell: it => html`<${Time} at=${it.created_at}/>`},
       ]}/>`}

@@ -4,12 +4,10 @@ import {useGet} from '../lib/api.js'
 import {useLive} from '../lib/live.js'
 import {Link, navigate} from '../lib/router.js'
 import {Time} from '../lib/time.js'
-import {Copy} from '../parts/copy.js'
 import {SourceName, schedule, useDestinations, useSources} from '../parts/endpoints.js'
 import {Fault} from '../parts/fault.js'
 import {Id} from '../parts/id.js'
-import {Live} from '../parts/live.js'
-import {Facts, Loading, Page} from '../parts/page.js'
+import {Facts, Identity, Page, Waiting} from '../parts/page.js'
 import {State} from '../parts/state.js'
 import {DeliveryCard} from '../parts/timeline.js'
 
@@ -22,17 +20,17 @@ export default function DeliveryPage({id}) {
   const sources = useSources()
   const destinations = useDestinations(request.data?.source_id)
   const live = useLive({}, events => { if (events.some(it => it.kind === 'lagged' || it.data.id === id)) reload() })
-  if (!delivery) return html`<${Page} title=${title} heading=${html`Delivery <span class="mono">${id}</span>`}>${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`delivery ${id}`}/>`}<//>`
+  if (!delivery) return html`<${Waiting} title=${title} id=${id} error=${error} reload=${reload}/>`
   const endpoint = destinations[delivery.destination_id] ?? webhook.data
   const message = delivery.request_id ?? delivery.event_id ?? delivery.email_id
   const changed = made => (made.id && made.id !== id && made.object === 'delivery' ? navigate(`/deliveries/${made.id}`) : reload())
   return html`<${Page} title=${title} heading=${html`Delivery to <span class="mono">${endpoint?.url ?? delivery.recipient ?? delivery.destination_id ?? delivery.webhook_id}</span>`}
-    sub=${html`<span class="row"><${State} of=${delivery.state}/> <${Id} of=${id} whole link=${false}/> <${Copy} text=${id} label="Copy id" class="small"/><${Live} status=${live}/></span>`}>
+    sub=${html`<${Identity} id=${id} state=${html`<${State} of=${delivery.state}/>`} live=${live}/>`}>
     <${Fault} error=${error} retry=${reload}/>
     <${Facts} of=${[
       [delivery.request_id ? 'Request' : delivery.event_id ? 'Event' : 'Email', html`<${Id} of=${message}/>${request.data ? html` <span class="mono">${request.data.method} ${request.data.path || '/'}</span>` : null}`],
       ['Source', request.data && html`<${SourceName} of=${request.data.source_id} sources=${sources}/>`],
-      ['Destination', delivery.destination_id && (request.data && endpoint ? html`<${Link} href=${`/sources/${request.data.source_id}#${delivery.destination_id}`}><${Id} of=${delivery.destination_id} link=${false}/><//>` : html`<${Id} of=${delivery.destination_id}/>${request.data ? ' (deleted)' : ''}`)],
+      ['Destination', delivery.destination_id && html`<${Link} href=${request.data ? `/sources/${request.data.source_id}#${delivery.destination_id}` : '/sources'}><${Id} of=${delivery.destination_id} link=${false}/><//>`],
       ['Webhook', delivery.webhook_id && html`<${Id} of=${delivery.webhook_id}/>${webhook.data && webhook.data.status !== 'active' ? html` <${State} of=${webhook.data.status}/>` : null}`],
       ['Mailbox', delivery.recipient],
       ['Created', html`<${Time} at=${delivery.created_at} exactly ms/>`],

@@ -1,15 +1,5 @@
-import {api} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {Time} from '../lib/time.js'
-import {Copy} from '../parts/copy.js'
-import {Empty} from '../parts/empty.js'
-import {Fault} from '../parts/fault.js'
-import {Loading, Page} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
-import {State} from '../parts/state.js'
-import {Table} from '../parts/table.js'
-import {toast} from '../parts/toast.js'
-import {Act, useList} from './act.js'
+import {api, Copy, Empty, Fault, html, Loading, Page, Pager, State, Table, Time, toast, useState} from './all.js'
+import {Act, shell, useList} from './act.js'
 import {Fields} from './fields.js'
 
 export const title = 'Domains'
@@ -23,7 +13,7 @@ const columns = [
   {label: 'State', cell: it => html`<${State} of=${it.status}/>`},
   {label: 'Type', cell: it => html`<code>${it.type}${it.priority === null ? '' : ` ${it.priority}`}</code>`},
   {label: 'Name', class: 'half', cell: it => html`<code class="wrap">${it.name}</code> <${Copy} text=${it.name} class="small"/>`},
-  {label: 'Value', class: 'grow', cell: it => html`<code class="wrap">${it.value}</code> <${Copy} text=${it.value} class="small"/>`},
+  {label: 'Value', cell: it => html`<code class="wrap">${it.value}</code> <${Copy} text=${it.value} class="small"/>`},
 ]
 
 /** `fresh`: the answer of a verification, which alone knows of the advised records. */
@@ -56,7 +46,7 @@ export default function Domains() {
     <${Fields} key=${data?.data[0]?.id} fields=${[{name: 'name', label: 'A domain of yours', example: 'mail.example.com'}]} submit="Add the domain" run=${add}/>
     <${Fault} error=${error} retry=${reload}/>
     ${!data && !error && html`<${Loading} what="domains"/>`}
-    ${data?.data.length === 0 && html`<${Empty} title="No domains yet." text="Add one to have its mail signed." command=${`restante domains create example.com --server ${location.origin}`}/>`}
+    ${data?.data.length === 0 && html`<${Empty} title="No domains yet." text="Add one to have its mail signed." command=${shell('domains create example.com')}/>`}
     ${data?.data.map(it => html`<${Domain} key=${it.id} domain=${it} onChange=${reload}/>`)}
     <${Pager} page=${data}/>
   <//>`

@@ -1,16 +1,6 @@
 // What is in an email: as HTML, as text, its headers, attachments and bytes.
-import {api} from '../lib/api.js'
-import {html, useEffect, useState} from '../lib/dom.js'
-import {bytes} from '../lib/format.js'
-import {Time} from '../lib/time.js'
-import {save} from '../parts/body.js'
-import {Copy} from '../parts/copy.js'
-import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Loading} from '../parts/page.js'
-import {Table} from '../parts/table.js'
-import {Act, Listed, useList} from './act.js'
-import {SafeHtml} from '../parts/html.js'
+import {api, bytes, Copy, Fault, html, Loading, SafeHtml, save, Table, useEffect, useState} from './all.js'
+import {Act, idOf, Listed, textOf, timeOf, useList} from './act.js'
 
 /** Images that an email carries are put into its HTML up to this size. */
 const INLINE_BYTES_MAX = 512 * 1024
@@ -58,8 +48,8 @@ const fileName = (name, index) => (name ?? '').replace(/[/\\:*?"<>|\u0000-\u001f
 
 export function Attachments({content, path}) {
   const columns = [
-    {label: 'File', class: 'grow', cell: it => html`<span class="wrap">${it.filename ?? `attachment ${it.index}`}</span>`},
-    {label: 'Type', cell: it => html`<code class="wrap">${it.content_type}</code>`},
+    {label: 'File', cell: it => html`<span class="wrap">${it.filename ?? `attachment ${it.index}`}</span>`},
+    textOf('Type', 'content_type', {class: 'mono'}),
     {label: 'Size', class: 'num', cell: it => bytes(it.bytes)},
     {label: 'Inline', cell: it => (it.inline ? html`yes <code class="wrap">${it.content_id}</code>` : 'no')},
     {label: 'Act', cell: it => html`<${Act} small label="Download" run=${async () => save(await api.bytes(`${path}/attachments/${it.index}`), fileName(it.filename, it.index))}/>`},
@@ -87,10 +77,10 @@ export function Events({path}) {
   const list = useList(`${path}/events`, {limit: 50}, {every: 5000})
   return html`<p class="dim">What webhooks were told about this email, oldest first.</p>
     <${Listed} list=${list} name="events" columns=${[
-      {label: 'When', cell: it => html`<${Time} exactly ms at=${it.created_at}/>`},
-      {label: 'Type', cell: it => html`<code>${it.type}</code>`},
-      {label: 'Recipient', class: 'grow', cell: it => it.data.recipient ?? html`<span class="dim">all</span>`},
+      timeOf('When', 'created_at', {exactly: true, ms: true}),
+      textOf('Type', 'type', {class: 'mono'}),
+      {label: 'Recipient', cell: it => it.data.recipient ?? html`<span class="dim">all</span>`},
       {label: 'Data', cell: it => html`<details><summary>Show</summary><pre class="body">${JSON.stringify(it.data, null, 2)}</pre></details>`},
-      {label: 'Event', cell: it => html`<${Id} of=${it.id}/>`},
+      idOf('Event', 'id'),
     ]}/>`
 }

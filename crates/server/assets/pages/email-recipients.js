@@ -1,20 +1,16 @@
 // What became of an email for each recipient, with the attempts and what comes next.
-import {useGet} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {words} from '../lib/format.js'
-import {Time} from '../lib/time.js'
-import {Fault} from '../parts/fault.js'
-import {Loading} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {DeliveryCard} from '../parts/timeline.js'
-import {addressText} from './email-parts.js'
+import {DeliveryCard, Fault, html, State, Time, useGet, useState, words} from './all.js'
+import {Awaited} from './act.js'
+import {addressText} from './emails.js'
 
 /** So many recipients are shown with their attempts at once; of more, each is opened by a click. */
 const OPEN_MAX = 3
 
 export function Recipients({email}) {
   const {data, error, reload} = useGet('/v1/deliveries', {email: email.id, limit: 100}, {every: 4000})
-  const byAddress = new Map(data?.data.map(it => [it.recipient, it]))
+  // An email has at most 150 recipients: two pages.
+  const rest = useGet(data?.has_more ? '/v1/deliveries' : null, {email: email.id, limit: 100, cursor: data?.next_cursor}, {every: 4000})
+  const byAddress = new Map([...data?.data ?? [], ...rest.data?.data ?? []].map(it => [it.recipient, it]))
   return html`<${Fault} error=${error} retry=${reload}/>
     ${email.recipients.map(it => html`<${Recipient} key=${it.id} recipient=${it} delivery=${byAddress.get(it.email)} taken=${email.transport === 'capture' ? 'captured' : 'taken by its mail server'} open=${email.recipients.length <= OPEN_MAX}/>`)}`
 }
@@ -33,7 +29,7 @@ function Recipient({recipient, delivery, taken, open: first}) {
 }
 
 function Attempts({id, going}) {
-  const {data, error, reload} = useGet(`/v1/deliveries/${id}`, null, {every: going ? 4000 : 0})
-  if (!data) return error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`the attempts of ${id}`}/>`
-  return html`<${DeliveryCard} delivery=${data} titled=${false} onChanged=${reload}/>`
+  const got = useGet(`/v1/deliveries/${id}`, null, {every: going ? 4000 : 0})
+  if (!got.data) return html`<${Awaited} of=${got} what=${`the attempts of ${id}`}/>`
+  return html`<${DeliveryCard} delivery=${got.data} titled=${false} onChanged=${got.reload}/>`
 }

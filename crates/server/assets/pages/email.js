@@ -1,14 +1,6 @@
-import {api, useGet} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {Time} from '../lib/time.js'
-import {Copy} from '../parts/copy.js'
-import {Dialog} from '../parts/dialog.js'
-import {Fault} from '../parts/fault.js'
-import {Facts, Loading, Page} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {toast} from '../parts/toast.js'
-import {Act, Choice} from './act.js'
-import {addressText, CaptureBanner} from './email-parts.js'
+import {api, Copy, Dialog, Facts, Fault, html, Page, State, Time, toast, useGet, useState} from './all.js'
+import {Act, Awaited, Choice} from './act.js'
+import {addressText, CaptureBanner} from './emails.js'
 import {Attachments, Events, Headers, Html, Source, Text} from './email-content.js'
 import {Recipients} from './email-recipients.js'
 import {Fields} from './fields.js'
@@ -38,10 +30,11 @@ const CANCEL = {title: 'Cancel this email?', body: 'Nothing is sent to any of it
 
 export default function Email({id, query}) {
   const path = `/v1/emails/${encodeURIComponent(id)}`
-  const {data: email, error, reload} = useGet(path, null, {every: 4000})
+  const got = useGet(path, null, {every: 4000})
+  const {data: email, error, reload} = got
   const server = useGet('/v1/server')
   const [moves, setMoves] = useState(false)
-  if (!email) return html`<${Page} title=${title}>${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`the email ${id}`}/>`}<//>`
+  if (!email) return html`<${Page} title=${title}><${Awaited} of=${got} what=${`the email ${id}`}/><//>`
   const reschedule = async values => {
     await api.patch(path, values)
     setMoves(false)
@@ -55,7 +48,7 @@ export default function Email({id, query}) {
   const actions = html`
     ${email.status === 'scheduled' && html`<button type="button" onClick=${() => setMoves(true)}>Reschedule</button>`}
     ${['scheduled', 'queued'].includes(email.status) && html`<${Act} label="Cancel the email" danger ask=${CANCEL} run=${cancel} done="The email is cancelled"/>`}`
-  const tab = query.tab ?? 'recipients'
+  const tab = TABS.some(([value]) => value === query.tab) ? query.tab : 'recipients'
   return html`<${Page} title=${title} heading=${email.subject || '(no subject)'} actions=${actions}
       sub=${html`<code>${email.id}</code> <${Copy} text=${email.id} class="small" label="Copy id"/>`}>
     ${email.transport === 'capture' && html`<${CaptureBanner} server=${server.data}/>`}
@@ -83,9 +76,10 @@ export default function Email({id, query}) {
 const SHOWS = {html: Html, text: Text, headers: Headers, attachments: Attachments, source: Source}
 
 function Content({path, tab, email}) {
-  const {data, error, reload} = useGet(`${path}/content`)
-  if (error?.status === 404) return html`<p class="dim">This server does not show what is in an email, or it has erased it.</p>`
-  if (!data) return error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`what is in ${email.id}`}/>`
+  const got = useGet(`${path}/content`)
+  const {data} = got
+  if (got.error?.status === 404) return html`<p class="dim">This server does not show what is in an email, or it has erased it.</p>`
+  if (!data) return html`<${Awaited} of=${got} what=${`what is in ${email.id}`}/>`
   const Shown = SHOWS[tab]
   return Shown ? html`<${Shown} content=${data} path=${path} email=${email}/>` : null
 }

@@ -1,15 +1,18 @@
-import {useGet} from '../lib/api.js'
-import {html} from '../lib/dom.js'
-import {useRoute} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {Filters, FilterSwitch} from '../parts/filters.js'
-import {Page} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {Listed, useList} from './act.js'
-import {addressText, CaptureBanner} from './email-parts.js'
+import {Empty, Filters, FilterSwitch, html, Page, State, Time, useGet, useRoute} from './all.js'
+import {curl, Listed, shell, useList} from './act.js'
 
 export const title = 'Emails'
+
+export const addressText = ({email, name}) => (name ? `${name} <${email}>` : email)
+
+/** Says when mail goes nowhere, or when the key sees only a part of it. */
+export function CaptureBanner({server}) {
+  if (!server) return null
+  return html`
+    ${server.mail_transport === 'capture' && html`<p class="note warn" role="note"><strong>Mail is captured: it is kept and shown here, and goes nowhere.</strong> To send it, set <code>RESTANTE_SMTP_URL</code> (a relay) or
+      ${' '}<code>RESTANTE_SMTP=direct</code> and start the server again.</p>`}
+    ${server.key?.mode === 'test' && html`<p class="note warn" role="note">This session's key is a test key: it sees emails of the test mode only, and those always go nowhere.</p>`}`
+}
 
 const STATUSES = ['scheduled', 'queued', 'sending', 'sent', 'partial', 'bounced', 'failed', 'cancelled'].map(it => [it, it])
 const FILTERS = [
@@ -20,9 +23,8 @@ const FILTERS = [
 ]
 
 const commands = () => [
-  `restante send email --from shop@example.com --to ada@example.net --subject Hello --text Hello --server ${location.origin}`,
-  `curl ${location.origin}/v1/emails -H "Authorization: Bearer $RESTANTE_API_KEY" -H 'Content-Type: application/json' \\
-  -H "Idempotency-Key: welcome:ada" -d '{"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hello"}'`,
+  shell('send email --from shop@example.com --to ada@example.net --subject Hello --text Hello'),
+  curl('/emails', '{"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hello"}', '-H "Idempotency-Key: welcome:ada" '),
 ]
 
 function To({email}) {
@@ -32,7 +34,7 @@ function To({email}) {
 
 const columns = [
   {label: 'Status', cell: it => html`<${State} of=${it.status}/>`},
-  {label: 'Subject', main: true, class: 'grow', cell: it => html`<span class="wrap">${it.subject || '(no subject)'}</span>`},
+  {label: 'Subject', main: true, cell: it => html`<span class="wrap">${it.subject || '(no subject)'}</span>`},
   {label: 'To', cell: it => html`<${To} email=${it}/>`},
   {label: 'From', cell: it => html`<span class="wrap">${it.from.email}</span>`},
   {label: 'Way', cell: it => html`${it.transport === 'capture' ? html`<${State} look="off" text="captured" title="It was kept here and went nowhere"/>` : it.transport}${it.mode === 'test' && ' test'}`},

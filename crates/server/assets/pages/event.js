@@ -5,12 +5,9 @@ import {plural, quoted} from '../lib/format.js'
 import {useLive} from '../lib/live.js'
 import {Time} from '../lib/time.js'
 import {BodyView} from '../parts/body.js'
-import {Copy} from '../parts/copy.js'
 import {Empty} from '../parts/empty.js'
 import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Live} from '../parts/live.js'
-import {Facts, Loading, Page, Section} from '../parts/page.js'
+import {Facts, Identity, Loading, Page, Section, Waiting} from '../parts/page.js'
 import {member} from '../parts/pretty.js'
 import {DeliveryCard} from '../parts/timeline.js'
 
@@ -31,12 +28,12 @@ export default function EventPage({id}) {
   const data = useData(id)
   const byId = useMemo(() => Object.fromEntries((webhooks.data?.data ?? []).map(it => [it.id, it])), [webhooks.data])
   const live = useLive({}, events => { if (events.some(it => it.kind === 'lagged' || it.data.event_id === id)) reload() })
-  if (!event) return html`<${Page} title=${title} heading=${html`Event <span class="mono">${id}</span>`}>${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`event ${id}`}/>`}<//>`
+  if (!event) return html`<${Waiting} title=${title} id=${id} error=${error} reload=${reload}/>`
   const {deliveries} = event
   return html`<${Page} title=${event.type} heading=${html`<span class="mono">${event.type}</span>`}
-    sub=${html`<span class="row"><${Id} of=${id} whole link=${false}/> <${Copy} text=${id} label="Copy id" class="small"/><${Live} status=${live}/></span>`}>
+    sub=${html`<${Identity} id=${id} live=${live}/>`}>
     <${Fault} error=${error} retry=${reload}/>
-    <${Facts} of=${[['Happened', html`<${Time} at=${event.timestamp} exactly ms/>`], ['Published', html`<${Time} at=${event.created_at} exactly ms/>`], ['webhook-id that receivers see', html`<span class="mono wrap">${id}</span>`]]}/>
+    <${Facts} of=${[['Happened', html`<${Time} at=${event.timestamp} exactly ms/>`], ['Published', html`<${Time} at=${event.created_at} exactly ms/>`], ['webhook-id that receivers see', html`<span class="mono">${id}</span>`]]}/>
     <div class="split"><div><${Section} title=${`Deliveries to ${plural(deliveries.length, 'webhook')}`}>
       ${deliveries.length === 0 && html`<${Empty} title="It went nowhere." text="No webhook was subscribed to its type when it was published. Subscribe one for the next:" command=${`restante webhooks create https://customer.example.com/hooks --event ${quoted(event.type)}`}/>`}
       ${deliveries.map(it => html`<${DeliveryCard} key=${it.id} delivery=${it} endpoint=${byId[it.webhook_id]} keyboard=${deliveries.length === 1} onChanged=${reload}/>`)}<//></div>

@@ -6,34 +6,39 @@ import {navigate, pageOf} from '../lib/router.js'
 import {Time} from '../lib/time.js'
 import {Dialog} from '../parts/dialog.js'
 import {Empty} from '../parts/empty.js'
-import {Fault} from '../parts/fault.js'
 import {Filters} from '../parts/filters.js'
-import {Area, Form, Text, useForm} from '../parts/form.js'
 import {Id} from '../parts/id.js'
-import {Live} from '../parts/live.js'
-import {Loading, Page} from '../parts/page.js'
+import {Page} from '../parts/page.js'
 import {Pager} from '../parts/pager.js'
 import {pretty} from '../parts/pretty.js'
 import {Table} from '../parts/table.js'
-import {useTail} from '../parts/tail.js'
+import {TailHead, TailState, useTail} from '../parts/tail.js'
 import {toast} from '../parts/toast.js'
+import {Fields, wrong} from './fields.js'
 
 export const title = 'Events'
 
+/** The text as it is, once it is JSON: reading it would round its numbers. */
+const checked = (text, name) => {
+  try { pretty(text) } catch (error) { throw wrong(name, error.message) }
+  return text
+}
+const FIELDS = [
+  {name: 'type', label: 'Type', always: true, hint: 'Lower-case segments with dots between them, such as order.paid'},
+  {name: 'data', label: 'Data (JSON)', kind: 'area', rows: 8, always: true, read: checked, hint: 'Sent as it is written here, less white space'},
+]
+
 function Publish({onClose}) {
   // One dialog is one intent: pressing twice, or again after a lost answer, publishes once.
-  const [key] = useState(() => `dashboard-${[...crypto.getRandomValues(new Uint8Array(16))].map(it => it.toString(16).padStart(2, '0')).join('')}`)
-  const form = useForm({type: 'test.event', data: '{\n  "hello": "world"\n}'}, async ({type, data}) => {
-    try { pretty(data) } catch (error) { throw Object.assign(error, {param: 'data', code: 'invalid_json'}) }
+  const [key] = useState(() => `dashboard-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`)
+  const run = async ({type, data}) => {
     const made = await api.post('/events', undefined, undefined, {text: `{"type":${JSON.stringify(type.trim())},"data":${data}}`, headers: {'idempotency-key': key}})
     toast(`Published to ${plural(made.deliveries, 'webhook')}.`)
     navigate(`/events/${made.id}`)
-  })
+  }
   return html`<${Dialog} title="Publish an event" onClose=${onClose} wide><div>
     <p>It goes to every active webhook that is subscribed to its type, as a real event would.</p>
-    <${Form} form=${form} submit="Publish" onCancel=${onClose}>
-      <${Text} form=${form} name="type" label="Type" hint="Lower-case segments with dots between them, such as order.paid"/>
-      <${Area} form=${form} name="data" label="Data (JSON)" rows="8" hint="Sent as it is written here, less white space."/><//></div><//>`
+    <${Fields} fields=${FIELDS} of=${{type: 'test.event', data: '{\n  "hello": "world"\n}'}} submit="Publish" run=${run} onCancel=${onClose}/></div><//>`
 }
 
 export default function Events({query}) {
@@ -41,13 +46,10 @@ export default function Events({query}) {
   const paging = query.cursor || query.ending_before
   const {type, since, until} = query
   const tail = useTail('/events', {type, since, until, ...pageOf(query), limit: 50}, {kinds: ['event'], on: !paging})
-  return html`<${Page} title=${title} actions=${html`<${Live} status=${tail.status}/><button type="button" class="primary" onClick=${() => publish(true)}>Publish an event</button>`}>
+  return html`<${Page} title=${title} actions=${html`<${TailState} tail=${tail} old=${paging}/><button type="button" class="primary" onClick=${() => publish(true)}>Publish an event</button>`}>
     ${publishing && html`<${Publish} onClose=${() => publish(false)}/>`}
     <${Filters} fields=${[{name: 'type', label: 'Exactly this type'}, {name: 'since', label: 'Since', type: 'time'}, {name: 'until', label: 'Until', type: 'time'}]}/>
-    <p class="unseen" role="status" aria-live="polite">${tail.said}</p>
-    <${Fault} error=${tail.error} retry=${tail.reload}/>
-    ${tail.loading && html`<${Loading} what="events"/>`}
-    ${tail.fresh !== 0 && html`<p class="fresh-bar"><button type="button" class="primary" onClick=${tail.show}>↑ ${tail.fresh} new</button></p>`}
+    <${TailHead} tail=${tail} what="events"/>
     ${tail.rows && html`<${Table} caption="Events, newest first" rows=${tail.rows} rowHref=${it => `/events/${it.id}`}
       empty=${type || since || until || paging ? html`<${Empty} title="No event matches." text="The type is compared exactly; take a filter away."/>`
         : html`<${Empty} title="No event is published yet." text="An event goes to every webhook that is subscribed to its type. Make a webhook, then publish:"

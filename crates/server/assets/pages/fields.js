@@ -1,12 +1,10 @@
 // A form made of a list of fields: it sends what was changed.
-import {html} from '../lib/dom.js'
-import {fromField, toField} from '../lib/time.js'
-import {Field, Form, useForm} from '../parts/form.js'
+import {Field, Form, fromField, html, toField, useForm} from './all.js'
 
 /** A fault of a field that the page found before the API did. */
 export const wrong = (param, message) => Object.assign(new Error(message), {code: 'invalid_field', param, details: [{param, message}]})
 
-const readJson = (text, name) => {
+export const readJson = (text, name) => {
   if (text.trim() === '') return {}
   try { return JSON.parse(text) } catch (error) { throw wrong(name, `This is not JSON: ${error.message}`) }
 }
@@ -32,14 +30,6 @@ export const asTexts = (fields, of = {}) =>
 export const asValues = (fields, texts) =>
   Object.fromEntries(fields.map(it => [it.name, (it.read ?? READ[it.kind] ?? (text => text))(texts[it.name], it.name)]))
 
-/** What the API says of a field and of what is inside it: `events`, `events[0]`, `headers.Host`. */
-function errorOf(error, name) {
-  const about = param => param === name || param?.startsWith(`${name}.`) || param?.startsWith(`${name}[`)
-  const said = (error?.details ?? []).filter(it => about(it.param)).map(it => (it.param === name ? it.message : `${it.param}: ${it.message}`))
-  if (said.length > 0) return said.join('; ')
-  return about(error?.param) ? error.message : null
-}
-
 function Checks({value, options, set, attributes}) {
   const flip = (option, on) => set(on ? [...value, option] : value.filter(it => it !== option))
   return html`<div class="checks" role="group" ...${attributes}>${options.map(option => html`<label key=${option}>
@@ -57,13 +47,13 @@ function Input({field, value, set, attributes}) {
   if (['area', 'lines', 'json'].includes(kind)) {
     return html`<textarea ...${attributes} class="mono" rows=${rows} spellcheck=${false} placeholder=${example} value=${value} onInput=${onInput}/>`
   }
-  const type = {number: 'number', time: 'datetime-local'}[kind] ?? 'text'
+  const type = {number: 'number', time: 'datetime-local', secret: 'password'}[kind] ?? 'text'
   return html`<input ...${attributes} type=${type} step=${kind === 'number' ? 'any' : undefined} placeholder=${example}
     autoComplete="off" spellcheck=${false} value=${value} onInput=${onInput}/>`
 }
 
 /**
- * `fields`: `{name, label, kind: text|area|lines|json|number|time|choice|checks, hint?, example?, options?, rows?, show?, read?}`.
+ * `fields`: `{name, label, kind: text|area|lines|json|number|time|secret|choice|checks, hint?, example?, options?, rows?, show?, read?}`.
  * `of`: the API's values that it begins with. `run(values)` gets those that were changed. `onTexts` hears of every key.
  */
 export function Fields({fields, of, submit, run, onCancel, onTexts, danger}) {
@@ -77,6 +67,6 @@ export function Fields({fields, of, submit, run, onCancel, onTexts, danger}) {
     onTexts?.({...form.values, [name]: text})
   }
   return html`<${Form} form=${form} submit=${submit} onCancel=${onCancel} danger=${danger}>${fields.map(it => html`
-    <${Field} key=${it.name} label=${it.label} hint=${it.hint} error=${errorOf(form.error, it.name)}>${attributes => html`
+    <${Field} key=${it.name} label=${it.label} hint=${it.hint} error=${form.errorOf(it.name)}>${attributes => html`
       <${Input} field=${it} value=${form.values[it.name]} set=${set(it.name)} attributes=${attributes}/>`}<//>`)}<//>`
 }

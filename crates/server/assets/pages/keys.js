@@ -1,10 +1,5 @@
-import {api, useGet} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {Time} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {Page, Section} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {Act, Listed, Once, useList} from './act.js'
+import {api, Empty, html, Page, Section, State, Time, useGet, useState} from './all.js'
+import {Act, Listed, Once, shell, timeOf, useList} from './act.js'
 import {Fields} from './fields.js'
 
 export const title = 'Keys'
@@ -37,11 +32,11 @@ export default function Keys() {
   const call = (key, verb) => api.post(`/v1/keys/${key.id}/${verb}`)
   const columns = [
     {label: 'State', cell: it => (it.revoked_at ? html`<${State} of="revoked"/>` : html`<${State} of="active"/>`)},
-    {label: 'Name', class: 'grow', cell: it => html`<span class="wrap">${it.name}</span>${it.id === own && html` <span class="tag">this session</span>`}`},
+    {label: 'Name', cell: it => html`<span class="wrap">${it.name}</span>${it.id === own && html` <span class="tag">this session</span>`}`},
     {label: 'Token', cell: it => html`<code>rst_${it.mode}_…${it.last4}</code>`},
     {label: 'Scopes', cell: it => html`<code class="wrap">${it.scopes.join(', ')}</code>`},
     {label: 'Last used', cell: it => (it.last_used_at ? html`<${Time} at=${it.last_used_at}/>` : html`<span class="dim">never</span>`)},
-    {label: 'Made', cell: it => html`<${Time} at=${it.created_at}/>`},
+    timeOf('Made', 'created_at'),
     {label: 'Act', class: 'acts', cell: it => html`<span class="row">
       ${!it.revoked_at && html`<${Act} small label="Rotate" ask=${rotate(it, own)} run=${async () => show(await call(it, 'rotate'))}/>
         <${Act} small label="Revoke" danger ask=${revoke(it, own)} run=${async () => { await call(it, 'revoke'); list.reload() }} done="The key is revoked"/>`}
@@ -53,6 +48,6 @@ export default function Keys() {
     ${asks && html`<${Section} title="New key"><${Fields} fields=${FIELDS} submit="Create the key" onCancel=${() => setAsks(false)}
       run=${async values => show(await api.post('/v1/keys', values))}/><//>`}
     <${Listed} list=${list} name="keys" columns=${columns}
-      empty=${html`<${Empty} title="No keys." command=${`restante keys create worker --scope events:publish --server ${location.origin}`}/>`}/>
+      empty=${html`<${Empty} title="No keys." command=${shell('keys create worker --scope events:publish')}/>`}/>
   <//>`
 }

@@ -7,8 +7,8 @@ import {SearchBox} from '../parts/shell.js'
 export const title = 'No such page'
 
 export default function NotFound({path}) {
-  return html`<${Page} title=${title} sub=${html`<span class="mono wrap">${path}</span> is no page of this dashboard.`}>
-    <p>Paste an id, a request key or a Message-ID to open what it names:</p><${SearchBox} id="search-here"/>
-    <p><${Link} href="/">To the overview<//></p>
+  return html`<${Page} title=${title} sub=${html`<span class="mono">${path}</span> is no page of this dashboard.`}>
+    <p>Paste an id, a request key or a Message-ID to open what it names:</p><${SearchBox} id="search-here" label="Everything, from here"/>
+    <p><${Link} class="button" href="/">To the overview<//></p>
   <//>`
 }

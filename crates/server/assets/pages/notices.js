@@ -1,10 +1,5 @@
-import {html} from '../lib/dom.js'
-import {Time} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {Id} from '../parts/id.js'
-import {Page} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {Listed, useList} from './act.js'
+import {Empty, html, Page, State, Time} from './all.js'
+import {idOf, Listed, shell, timeOf, useList} from './act.js'
 
 export const title = 'Notices'
 
@@ -14,10 +9,10 @@ const KINDS = {
 }
 
 const columns = [
-  {label: 'When', main: true, cell: it => html`<${Time} exactly at=${it.created_at}/>`},
+  timeOf('When', 'created_at', {exactly: true}),
   {label: 'What', cell: it => html`<${State} of=${KINDS[it.kind]?.[0] ?? it.kind}/>`},
-  {label: 'Meaning', class: 'grow', cell: it => KINDS[it.kind]?.[1] ?? '–'},
-  {label: 'Webhook', cell: it => html`<${Id} of=${it.webhook_id}/>`},
+  {label: 'Meaning', cell: it => KINDS[it.kind]?.[1] ?? '–'},
+  idOf('Webhook', 'webhook_id'),
   {label: 'Mailed to the owners', cell: it => (it.mailed_at ? html`<${Time} at=${it.mailed_at}/>` : html`<span class="dim">not mailed</span>`)},
 ]
 
@@ -25,6 +20,6 @@ export default function Notices() {
   const list = useList('/v1/notices', null, {every: 30_000})
   return html`<${Page} title=${title} sub="What the owners of the workspace were told about webhooks.">
     <${Listed} list=${list} name="notices" columns=${columns} rowHref=${it => `/webhooks/${it.webhook_id}?tab=outage`}
-      empty=${html`<${Empty} title="No notices." text="One appears when a webhook becomes degraded, or is paused because it kept failing. The owners in the settings get it by mail." command=${`restante notices list --server ${location.origin}`}/>`}/>
+      empty=${html`<${Empty} title="No notices." text="One appears when a webhook becomes degraded, or is paused because it kept failing. The owners in the settings get it by mail." command=${shell('notices list')}/>`}/>
   <//>`
 }

@@ -2,16 +2,16 @@
 import {html, useMemo} from '../lib/dom.js'
 import {useGet} from '../lib/api.js'
 import {count, percent, plural} from '../lib/format.js'
-import {Link, setQuery} from '../lib/router.js'
+import {Link} from '../lib/router.js'
 import {Time, duration} from '../lib/time.js'
 import {Chart} from '../parts/chart.js'
 import {Empty} from '../parts/empty.js'
-import {useDestinations, useSources} from '../parts/endpoints.js'
+import {useAllDestinations, useSources} from '../parts/endpoints.js'
 import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Loading, Page, Section, Tabs} from '../parts/page.js'
+import {Loading, Page, Section} from '../parts/page.js'
 import {RequestState, State} from '../parts/state.js'
 import {Table} from '../parts/table.js'
+import {Choice} from './act.js'
 
 export const title = 'Overview'
 
@@ -33,8 +33,7 @@ function Numbers({stats}) {
     <${Figure} label="Accepted" value=${`${count(perMinute(totals.accepted, stats))}/min`} sub=${plural(totals.accepted, 'message')}/>
     <${Figure} label="Delivered" value=${`${count(perMinute(totals.delivered, stats))}/min`} sub=${plural(totals.delivered, 'delivery', 'deliveries')}/>
     <${Figure} label="Failed for good" value=${count(totals.failed)} sub=${`${count(totals.attempts_failed)} failed attempts`} bad=${totals.failed > 0} href="/deliveries?state=failed"/>
-    <${Figure} label="Arrival p50" value=${duration(totals.arrival_p50_ms)} sub="accept to delivered"/>
-    <${Figure} label="Arrival p95" value=${duration(totals.arrival_p95_ms)} sub="accept to delivered"/>
+    <${Figure} label="Arrival p50, p95" value=${html`${duration(totals.arrival_p50_ms)}<span class="dim">, </span>${duration(totals.arrival_p95_ms)}`} sub="accept to delivered"/>
     <${Figure} label="Backlog" value=${`${count(backlog.pending)}${backlog.at_least ? '+' : ''}`} sub="deliveries pending" href="/deliveries?state=pending"/>
     <${Figure} label="Oldest due" value=${backlog.oldest_due_at ? html`<${Time} at=${backlog.oldest_due_at}/>` : 'none'} sub=${late ? 'due and not begun: paused, no client, or behind' : 'nothing is late'} bad=${late}/>
   </dl>`
@@ -45,9 +44,9 @@ function Charts({stats}) {
     const of = name => stats.points.map(it => it[name])
     return {
       at: stats.points.map(it => Date.parse(it.at)),
-      flow: [{label: 'accepted', values: of('accepted'), color: 'accent', fill: true}, {label: 'delivered', values: of('delivered'), color: 'good'}],
-      speed: [{label: 'p50', values: of('arrival_p50_ms'), color: 'accent'}, {label: 'p95', values: of('arrival_p95_ms'), color: 'warn', dash: [5, 3]}],
-      faults: [{label: 'failed attempts', values: of('attempts_failed'), color: 'warn', fill: true}, {label: 'failed for good', values: of('failed'), color: 'bad', dash: [5, 3]}],
+      flow: [{label: 'accepted', values: of('accepted'), color: 'accent', fill: true}, {label: 'delivered', values: of('delivered'), color: 'good', dash: true}],
+      speed: [{label: 'p50', values: of('arrival_p50_ms'), color: 'accent'}, {label: 'p95', values: of('arrival_p95_ms'), color: 'warn', dash: true}],
+      faults: [{label: 'failed attempts', values: of('attempts_failed'), color: 'warn', fill: true}, {label: 'failed for good', values: of('failed'), color: 'bad', dash: true}],
     }
   }, [stats])
   const each = stats.step_seconds === 60 ? 'per minute' : `per ${duration(stats.step_seconds * 1000)}`
@@ -59,48 +58,46 @@ function Charts({stats}) {
 }
 
 /** What happens to an endpoint next if nobody acts, and what helps. */
-function Next({webhook, destination, health}) {
+function Next({endpoint, health}) {
+  const webhook = endpoint?.object === 'webhook' ? endpoint : null
   if (webhook?.status === 'paused') return 'Gets nothing until it is set to active. Then recover what was skipped'
   if (webhook?.pauses_at) return html`A failure <${Time} at=${webhook.pauses_at}/> or later pauses it. A delivered test prevents that`
   if (webhook?.failing_since) return html`Failing since <${Time} at=${webhook.failing_since}/>: retried on its schedule, not yet degraded`
-  if (destination?.paused) return 'Its deliveries wait until it is resumed'
+  if (endpoint?.paused) return 'Its deliveries wait until it is resumed'
   const waits = health?.backlog.pending ?? 0
-  if (waits > 0) return `${plural(waits, 'delivery', 'deliveries')}${health.backlog.at_least ? ' or more' : ''} pending: retried on schedule. It never pauses by itself`.replace(webhook ? ' It never pauses by itself' : '', '')
+  if (waits > 0) return `${plural(waits, 'delivery', 'deliveries')}${health.backlog.at_least ? ' or more' : ''} pending: retried on schedule${webhook ? '' : '. A destination never pauses by itself'}`
   return 'Nothing is pending'
 }
 
-function Where({health, webhooks, sources}) {
-  const destinations = useDestinations(health.kind === 'destination' ? health.source_id : null)
-  if (health.kind === 'webhook') return html`<span class="mono">${webhooks[health.endpoint_id]?.url ?? health.endpoint_id}</span>`
-  return html`<span class="mono">${destinations[health.endpoint_id]?.url ?? health.endpoint_id}</span> <span class="dim">of ${sources[health.source_id]?.name ?? health.source_id}</span>`
-}
-
-function Then({health, webhooks}) {
-  const destinations = useDestinations(health.kind === 'destination' ? health.source_id : null)
-  return html`<${Next} health=${health} webhook=${webhooks[health.endpoint_id]} destination=${destinations[health.endpoint_id]}/>`
+/** `known`: webhooks and destinations by id. */
+function Where({health, known, sources}) {
+  return html`<span class="mono">${known[health.endpoint_id]?.url ?? health.endpoint_id}</span>${health.source_id && html` <span class="dim">of ${sources[health.source_id]?.name ?? health.source_id}</span>`}`
 }
 
 const pageOfEndpoint = it => (it.kind === 'webhook' ? `/webhooks/${it.endpoint_id}` : `/sources/${it.source_id}`)
 
-function Attention({webhooks, endpoints, failed, sources}) {
+const item = (key, state, href, what, why) => html`<li key=${key}>${state}<span class="grow"><${Link} href=${href}>${what}<//> <span class="dim">${why}</span></span></li>`
+
+function Attention({webhooks, endpoints, failed, known, sources}) {
   const sick = Object.values(webhooks).filter(it => it.status !== 'active')
   const failing = (endpoints ?? []).filter(it => it.kind === 'destination' && it.attempts > 0 && it.success_rate < FAILING_BELOW).slice(0, 5)
   if (sick.length + failing.length + failed.length === 0) return html`<p><${State} look="good" text="Nothing needs attention"/></p>`
   return html`<ul class="attention">
-    ${sick.map(it => html`<li key=${it.id}><${State} of=${it.status}/><span class="grow"><${Link} href=${`/webhooks/${it.id}`}><span class="mono">${it.url}</span><//> <span class="dim"><${Next} webhook=${it}/></span></span></li>`)}
-    ${failing.map(it => html`<li key=${it.endpoint_id}><${State} look="bad" text="failing"/><span class="grow"><${Link} href=${pageOfEndpoint(it)}><${Where} health=${it} webhooks=${webhooks} sources=${sources}/><//> <span class="dim">${percent(it.success_rate)} of ${plural(it.attempts, 'attempt')} delivered. <${Then} health=${it} webhooks=${webhooks}/></span></span></li>`)}
-    ${failed.map(it => html`<li key=${it.id}><${RequestState} request=${it}/><span class="grow"><${Link} href=${`/requests/${it.id}`}><span class="mono">${it.method} ${it.path || '/'}</span><//> <span class="dim">${sources[it.source_id]?.name ?? ''} · <${Time} at=${it.received_at}/> · a manual retry sends it again</span></span><${Id} of=${it.id}/></li>`)}
+    ${sick.map(it => item(it.id, html`<${State} of=${it.status}/>`, `/webhooks/${it.id}`, html`<span class="mono">${it.url}</span>`, html`<${Next} endpoint=${it}/>`))}
+    ${failing.map(it => item(it.endpoint_id, html`<${State} look="bad" text="failing"/>`, pageOfEndpoint(it), html`<${Where} health=${it} known=${known} sources=${sources}/>`,
+      html`${percent(it.success_rate)} of ${plural(it.attempts, 'attempt')} delivered. <${Next} health=${it} endpoint=${known[it.endpoint_id]}/>`))}
+    ${failed.map(it => item(it.id, html`<${RequestState} request=${it}/>`, `/requests/${it.id}`, html`<span class="mono">${it.method} ${it.path || '/'}</span>`, html`${sources[it.source_id]?.name ?? ''} · <${Time} at=${it.received_at}/>`))}
   </ul>`
 }
 
-function Health({rows, webhooks, sources}) {
+function Health({rows, known, sources}) {
   return html`<${Table} caption="Endpoints, worst first" rows=${rows.slice(0, 15)} rowKey=${it => it.endpoint_id} rowHref=${pageOfEndpoint}
     empty=${html`<p class="dim">No attempt was made in this span.</p>`} columns=${[
-      {label: 'Endpoint', main: true, cell: it => html`<${Where} health=${it} webhooks=${webhooks} sources=${sources}/>`},
+      {label: 'Endpoint', main: true, cell: it => html`<${Where} health=${it} known=${known} sources=${sources}/>`},
       {label: 'Delivered', class: 'num tight', cell: it => html`<${State} look=${it.success_rate === null ? 'none' : it.success_rate < FAILING_BELOW ? 'bad' : it.success_rate < 0.99 ? 'warn' : 'good'} text=${percent(it.success_rate)}/>`},
       {label: 'Attempts', class: 'num tight', cell: it => count(it.attempts)},
       {label: 'p50', class: 'num tight', cell: it => duration(it.duration_p50_ms)}, {label: 'p95', class: 'num tight', cell: it => duration(it.duration_p95_ms)},
-      {label: 'What happens next', cell: it => html`<${Then} health=${it} webhooks=${webhooks}/>`},
+      {label: 'What happens next', cell: it => html`<${Next} health=${it} endpoint=${known[it.endpoint_id]}/>`},
     ]}/>`
 }
 
@@ -113,16 +110,17 @@ export default function Overview({query}) {
   const any = useGet('/requests', {limit: 1})
   const sources = useSources()
   const webhooks = useMemo(() => Object.fromEntries((hooks.data?.data ?? []).map(it => [it.id, it])), [hooks.data])
+  const known = {...webhooks, ...useAllDestinations((endpoints.data?.data ?? []).map(it => it.source_id).filter(Boolean))}
   const blank = any.data?.data.length === 0 && Object.keys(sources).length === 0 && hooks.data?.data.length === 0
   const missing = stats.error?.status === 404
-  return html`<${Page} title=${title} actions=${html`<span class="dim">every ${duration(hours === '1' ? EVERY_MS : SLOW_MS)}</span><${Tabs} label="Span" tabs=${SPANS} chosen=${hours} onChoose=${value => setQuery({hours: value === '1' ? null : value})}/>`}>
+  return html`<${Page} title=${title} actions=${html`<span class="dim">read every ${(hours === '1' ? EVERY_MS : SLOW_MS) / 1000} s</span><${Choice} name="hours" label="Span" options=${SPANS}/>`}>
     ${blank && html`<${Empty} title="Nothing goes through here yet." text="Receive webhooks at a URL of your own, publish events to your customers' webhooks, or send email. To begin:"
       command=${['restante sources create shop', 'restante destinations create --source shop --url https://api.example.com/hooks', `restante send request shop --data '{"order":1042}'`]}/>`}
     ${missing ? html`<p class="note">This server keeps no statistics.</p>` : html`<${Fault} error=${stats.error} retry=${stats.reload}/>`}
-    ${stats.data ? html`<${Numbers} stats=${stats.data}/>` : !stats.error && html`<${Loading} what="numbers of the last hours"/>`}
-    <${Section} title="Needs attention"><${Attention} webhooks=${webhooks} endpoints=${endpoints.data?.data} failed=${failed.data?.data ?? []} sources=${sources}/>
+    ${stats.data ? html`<${Numbers} stats=${stats.data}/>` : !stats.error && html`<${Loading} what="the numbers"/>`}
+    <${Section} title="Needs attention"><${Attention} webhooks=${webhooks} endpoints=${endpoints.data?.data} failed=${failed.data?.data ?? []} known=${known} sources=${sources}/>
       <p class="row"><${Link} href="/requests?state=failed">All failed requests<//><${Link} href="/requests?state=none">Requests without destination<//></p><//>
     ${stats.data && html`<${Section} title="Over time"><${Charts} stats=${stats.data}/><//>`}
-    ${endpoints.data && html`<${Section} title="Endpoints by health, last 24 h"><${Health} rows=${endpoints.data.data} webhooks=${webhooks} sources=${sources}/><//>`}
+    ${endpoints.data && html`<${Section} title="Endpoints by health, last 24 h"><${Health} rows=${endpoints.data.data} known=${known} sources=${sources}/><//>`}
   <//>`
 }

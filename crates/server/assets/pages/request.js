@@ -9,16 +9,15 @@ import {Time} from '../lib/time.js'
 import {BodyView} from '../parts/body.js'
 import {Copy, copy} from '../parts/copy.js'
 import {curl, provesSender} from '../parts/curl.js'
-import {confirm} from '../parts/dialog.js'
 import {Empty} from '../parts/empty.js'
 import {SourceName, useDestinations, useSources} from '../parts/endpoints.js'
 import {Fault} from '../parts/fault.js'
 import {Id} from '../parts/id.js'
-import {Live} from '../parts/live.js'
-import {Facts, Loading, Page, Section} from '../parts/page.js'
+import {Facts, Identity, Page, Section, Waiting} from '../parts/page.js'
 import {RequestState, State} from '../parts/state.js'
 import {DeliveryCard} from '../parts/timeline.js'
 import {toast, toastError} from '../parts/toast.js'
+import {Act} from './act.js'
 
 export const title = 'Request'
 
@@ -59,35 +58,24 @@ export default function RequestPage({id}) {
   const sources = useSources()
   const destinations = useDestinations(request?.source_id)
   const live = useLive({}, events => { if (events.some(it => it.kind === 'lagged' || it.data.request_id === id)) reload() })
-  if (!request) return html`<${Page} title=${title} heading=${html`Request <span class="mono">${id}</span>`}>${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`request ${id}`}/>`}<//>`
+  if (!request) return html`<${Waiting} title=${title} id=${id} error=${error} reload=${reload}/>`
   const source = sources[request.source_id]
   const groups = grouped(request.deliveries)
 
-  const replay = async () => {
-    const said = await confirm({title: 'Replay this request?', confirm: 'Replay for 1 credit',
-      body: 'A new request, copied from this one with a new key, goes to the destinations that its source has now. This one stays as it is. It costs one credit.'})
-    if (!said) return
-    try {
-      const made = await api.post(`/requests/${id}/replay`)
-      toast('Replayed: this is the new request.')
-      navigate(`/requests/${made.id}`)
-    } catch (caught) { toastError(caught) }
-  }
+  const replay = async () => navigate(`/requests/${(await api.post(`/requests/${id}/replay`)).id}`)
   const erase = async () => {
-    const said = await confirm({title: 'Delete this request?', danger: true, confirm: 'Delete for good',
-      body: `The request, ${plural(request.deliveries.length, 'delivery', 'deliveries')} and all attempts are erased. What is pending is cancelled. It cannot be undone.`})
-    if (!said) return
-    try {
-      await api.del(`/requests/${id}`)
-      toast('The request is deleted.')
-      navigate('/requests', {replace: true})
-    } catch (caught) { toastError(caught) }
+    await api.del(`/requests/${id}`)
+    navigate('/requests', {replace: true})
   }
 
   const line = html`<span class="mono">${request.method} ${request.path || '/'}${request.query ? `?${request.query}` : ''}</span>`
   return html`<${Page} title=${`${request.method} ${request.path || '/'}`} heading=${line}
-    sub=${html`<span class="row"><${RequestState} request=${request}/> <${Id} of=${id} whole link=${false}/> <${Copy} text=${id} label="Copy id" class="small"/><${Live} status=${live}/></span>`}
-    actions=${html`<button type="button" onClick=${replay}>Replay (1 credit)</button><button type="button" class="danger" onClick=${erase}>Delete</button>`}>
+    sub=${html`<${Identity} id=${id} state=${html`<${RequestState} request=${request}/>`} live=${live}/>`}
+    actions=${html`
+      <${Act} label="Replay (1 credit)" run=${replay} done="Replayed: this is the new request." ask=${{title: 'Replay this request?', confirm: 'Replay for 1 credit',
+        body: 'A new request, copied from this one with a new key, goes to the destinations that its source has now. This one stays as it is. It costs one credit.'}}/>
+      <${Act} danger label="Delete" run=${erase} done="The request is deleted." ask=${{title: 'Delete this request?', confirm: 'Delete for good',
+        body: `The request, ${plural(request.deliveries.length, 'delivery', 'deliveries')} and all attempts are erased. What is pending is cancelled. It cannot be undone.`}}/>`}>
     <${Fault} error=${error} retry=${reload}/>
     <${Facts} of=${[
       ['Received', html`<${Time} at=${request.received_at} exactly ms/>`],

@@ -6,15 +6,13 @@ import {pageOf} from '../lib/router.js'
 import {Time, exact} from '../lib/time.js'
 import {Empty} from '../parts/empty.js'
 import {SourceName, useSources} from '../parts/endpoints.js'
-import {Fault} from '../parts/fault.js'
 import {FilterSwitch, Filters} from '../parts/filters.js'
 import {Id} from '../parts/id.js'
-import {Live} from '../parts/live.js'
-import {Loading, Page} from '../parts/page.js'
+import {Page} from '../parts/page.js'
 import {Pager} from '../parts/pager.js'
 import {RequestState} from '../parts/state.js'
 import {Table} from '../parts/table.js'
-import {useTail} from '../parts/tail.js'
+import {TailHead, TailState, useTail} from '../parts/tail.js'
 
 export const title = 'Requests'
 
@@ -52,7 +50,7 @@ export default function Requests({query}) {
   const filtered = FILTERS.some(name => query[name])
 
   return html`<${Page} title=${title} actions=${html`
-      ${paging ? html`<span class="dim">An older page: not live</span>` : paused ? html`<span class="live" role="status">paused</span>` : html`<${Live} status=${tail.status}/>`}
+      ${paused ? html`<span class="live" role="status">paused</span>` : html`<${TailState} tail=${tail} old=${paging}/>`}
       ${!paging && html`<button type="button" aria-pressed=${paused} onClick=${toggle}>${paused ? 'Resume' : 'Pause'} <kbd>p</kbd></button>`}`}>
     <${Filters} fields=${[
       {name: 'source', label: 'Source', type: 'choice', options: Object.values(sources).map(it => [it.id, it.name])},
@@ -61,10 +59,7 @@ export default function Requests({query}) {
       {name: 'path', label: 'Path contains'}, {name: 'text', label: 'Body contains'},
       {name: 'since', label: 'Since', type: 'time'}, {name: 'until', label: 'Until', type: 'time'},
     ]}><${FilterSwitch} name="state" value="failed" label="✕ Failed only"/><//>
-    <p class="unseen" role="status" aria-live="polite">${tail.said}</p>
-    <${Fault} error=${tail.error} retry=${tail.reload}/>
-    ${tail.loading && html`<${Loading} what="requests"/>`}
-    ${tail.fresh !== 0 && html`<p class="fresh-bar"><button type="button" class="primary" onClick=${() => { select(false); tail.show() }}>↑ ${tail.fresh} new</button></p>`}
+    <${TailHead} tail=${tail} what="requests" onShow=${() => { select(false); tail.show() }}/>
     ${tail.rows && html`<${Table} caption="Requests, newest first" rows=${tail.rows} rowHref=${it => `/requests/${it.id}`} onSelect=${() => select(true)}
       rowClass=${it => (tail.born?.has(it.id) ? 'fresh' : '')} empty=${html`<${Teach} filtered=${filtered || paging} sources=${sources} query=${query}/>`}
       columns=${[

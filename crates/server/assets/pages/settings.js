@@ -1,14 +1,6 @@
-import {api, session, signOut, useGet} from '../lib/api.js'
-import {html} from '../lib/dom.js'
-import {count} from '../lib/format.js'
-import {Link, navigate} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Copy} from '../parts/copy.js'
-import {Fault} from '../parts/fault.js'
-import {Facts, Loading, Page, Section} from '../parts/page.js'
-import {toast} from '../parts/toast.js'
-import {Act} from './act.js'
-import {CaptureBanner} from './email-parts.js'
+import {api, Copy, count, Facts, html, Link, navigate, Page, Section, session, signOut, Time, toast, useGet} from './all.js'
+import {Act, Awaited} from './act.js'
+import {CaptureBanner} from './emails.js'
 import {Fields} from './fields.js'
 
 export const title = 'Settings'
@@ -20,8 +12,9 @@ const FIELDS = [
 const RETENTION = {name: 'retention_days_max', label: 'Days that its sources may keep requests', kind: 'number', hint: '1 to 365; empty: 365'}
 
 function Workspace({admin}) {
-  const {data, error, reload} = useGet('/v1/workspace')
-  if (!data) return error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what="the workspace"/>`
+  const got = useGet('/v1/workspace')
+  const {data, reload} = got
+  if (!data) return html`<${Awaited} of=${got} what="the workspace"/>`
   const save = async values => {
     await api.patch('/v1/workspace', values)
     toast('The workspace is changed')
@@ -40,9 +33,9 @@ function Workspace({admin}) {
 const PRIVATE = {none: 'refused', some: 'some are allowed', all: 'allowed'}
 const MAIL = {relay: 'sent through a relay', direct: 'sent to the recipients\' mail servers', capture: 'captured: kept and shown, sent nowhere'}
 
-function Server({server: {data, error, reload}}) {
-  if (error?.status === 404) return html`<p class="dim">This server does not tell about itself.</p>`
-  if (!data) return error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what="the server"/>`
+function Server({server}) {
+  const {data} = server
+  if (!data) return html`<${Awaited} of=${server} what="the server"/>`
   return html`<${Facts} of=${[
     ['Version', data.version], ['Address', html`<code class="wrap">${location.origin}</code>`],
     ['Mail', MAIL[data.mail_transport] ?? data.mail_transport],

@@ -2,20 +2,25 @@
 import {html, useEffect, useState} from '../lib/dom.js'
 import {checkSession, session, signIn} from '../lib/api.js'
 import {navigate} from '../lib/router.js'
-import {Form, Text, useForm} from '../parts/form.js'
 import {Fault} from '../parts/fault.js'
 import {Loading, Page} from '../parts/page.js'
+import {Fields} from './fields.js'
 
 export const title = 'Sign in'
 
-/** Only places of this dashboard: an outsider's link must not lead away. */
-const back = query => (/^\/(?![/\\])/.test(query.next ?? '') && !query.next.startsWith('/sign-in') ? query.next : '/')
+const KEY = [{name: 'key', label: 'API key', kind: 'secret', always: true, example: 'rst_live_…', hint: 'The first start prints an admin key. It is sent once; the browser keeps a session cookie, not the key.'}]
+
+/** Only places of this dashboard: an outsider's link must not lead away. What counts is how browsers read it. */
+function back({next = '/'}) {
+  const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : location
+  const ours = url.origin === location.origin && !url.pathname.startsWith('//') && url.pathname !== '/sign-in'
+  return ours ? url.pathname + url.search : '/'
+}
 
 export default function SignIn({query}) {
   const signed = session.use()
   const [linking, setLinking] = useState(() => location.hash.startsWith('#link='))
   const [fault, setFault] = useState(null)
-  const form = useForm({key: ''}, values => signIn({key: values.key.trim()}))
 
   useEffect(() => {
     const link = linking ? decodeURIComponent(location.hash.slice('#link='.length)) : null
@@ -27,13 +32,12 @@ export default function SignIn({query}) {
     history.replaceState(null, '', '/sign-in')
     signIn({link}).catch(setFault).finally(() => setLinking(false))
   }, [])
+  useEffect(() => { if (!linking) document.querySelector('input')?.focus() }, [linking])
   useEffect(() => { if (signed && !linking) navigate(back(query), {replace: true}) }, [signed, linking])
 
   return html`<div class="sign-in"><${Page} title=${title} heading="Restante" sub="Sign in with an API key.">
     ${linking ? html`<${Loading} what="the session of this link"/>` : html`
       ${fault && html`<${Fault} error=${fault}/><p>A sign-in link works once and for a short time. A key always works.</p>`}
-      <${Form} form=${form} submit="Sign in">
-        <${Text} form=${form} name="key" type="password" label="API key" autofocus placeholder="rst_live_…" hint="The first start prints an admin key. It is sent once; the browser keeps a session cookie, not the key."/>
-      <//>`}
+      <${Fields} fields=${KEY} submit="Sign in" run=${({key}) => signIn({key: key.trim()})}/>`}
   <//></div>`
 }

@@ -1,41 +1,37 @@
 // Permanent URLs that receive webhooks.
 import {html, useState} from '../lib/dom.js'
-import {api, useGet} from '../lib/api.js'
-import {navigate, pageOf} from '../lib/router.js'
+import {api} from '../lib/api.js'
+import {navigate} from '../lib/router.js'
 import {Time} from '../lib/time.js'
 import {Copy} from '../parts/copy.js'
 import {Dialog} from '../parts/dialog.js'
 import {Empty} from '../parts/empty.js'
-import {Fault} from '../parts/fault.js'
-import {Form, Text, useForm} from '../parts/form.js'
-import {Loading, Page} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
+import {Page} from '../parts/page.js'
 import {State} from '../parts/state.js'
-import {Table} from '../parts/table.js'
 import {toast} from '../parts/toast.js'
+import {Listed, useList} from './act.js'
+import {Fields} from './fields.js'
 
 export const title = 'Sources'
 
+const NAME = [{name: 'name', label: 'Name', hint: 'Unique in the workspace, at most 128 characters. Commands use it: restante listen 3000 --source NAME'}]
+
 function Create({onClose}) {
-  const form = useForm({name: ''}, async ({name}) => {
-    const made = await api.post('/sources', {name: name.trim()})
+  const run = async values => {
+    const made = await api.post('/sources', values)
     toast('The source is made. Its URL takes requests from now on.')
     navigate(`/sources/${made.id}`)
-  })
-  return html`<${Dialog} title="New source" onClose=${onClose}><div>
-    <${Form} form=${form} submit="Make the source" onCancel=${onClose}>
-      <${Text} form=${form} name="name" label="Name" autofocus hint="Unique in the workspace, at most 128 characters. Commands use it: restante listen 3000 --source NAME"/><//></div><//>`
+  }
+  return html`<${Dialog} title="New source" onClose=${onClose}><div><${Fields} fields=${NAME} submit="Make the source" run=${run} onCancel=${onClose}/></div><//>`
 }
 
-export default function Sources({query}) {
-  const {data, error, loading, reload} = useGet('/sources', {...pageOf(query), limit: 50}, {every: 10_000})
+export default function Sources() {
+  const list = useList('/sources', {limit: 50}, {every: 10_000})
   const [making, make] = useState(false)
   return html`<${Page} title=${title} sub="A source is a permanent URL. What it receives goes to each of its destinations."
       actions=${html`<button type="button" class="primary" onClick=${() => make(true)}>New source</button>`}>
     ${making && html`<${Create} onClose=${() => make(false)}/>`}
-    <${Fault} error=${error} retry=${reload}/>
-    ${!data && loading && html`<${Loading} what="sources"/>`}
-    ${data && html`<${Table} caption="Sources" rows=${data.data} rowHref=${it => `/sources/${it.id}`}
+    <${Listed} list=${list} name="sources" rowHref=${it => `/sources/${it.id}`}
       empty=${html`<${Empty} title="There is no source yet." text="Make one, give it a destination, and hand its URL to whoever sends webhooks:"
         command=${['restante sources create shop', 'restante destinations create --source shop --url https://api.example.com/hooks',
           `curl ${location.origin}/v1/sources -H "Authorization: Bearer $KEY" -d '{"name":"shop"}'`]}/>`}
@@ -45,7 +41,6 @@ export default function Sources({query}) {
         {label: 'Clients', class: 'tight', cell: it => (it.clients_connected > 0 ? html`<${State} of="active" text=${`${it.clients_connected} connected`}/>` : html`<span class="dim">none</span>`)},
         {label: 'Kept', class: 'tight', cell: it => `${it.retention_days} d`},
         {label: 'Made', class: 'tight', cell: it => html`<${Time} at=${it.created_at}/>`},
-      ]}/>`}
-    <${Pager} page=${data}/>
+      ]}/>
   <//>`
 }

@@ -1,11 +1,5 @@
-import {api} from '../lib/api.js'
-import {html} from '../lib/dom.js'
-import {words} from '../lib/format.js'
-import {Time} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {Page} from '../parts/page.js'
-import {toast} from '../parts/toast.js'
-import {Act, Listed, useList} from './act.js'
+import {api, Empty, html, Page, toast, words} from './all.js'
+import {Act, Listed, shell, textOf, timeOf, useList} from './act.js'
 import {Fields} from './fields.js'
 
 export const title = 'Suppressions'
@@ -27,15 +21,15 @@ export default function Suppressions() {
     list.reload()
   }
   const columns = [
-    {label: 'Mailbox', class: 'grow', cell: it => html`<span class="wrap">${it.email}</span>`},
+    textOf('Mailbox', 'email'),
     {label: 'Why', cell: it => (it.reason === 'manual' ? 'put here by hand' : words(it.reason))},
-    {label: 'What was said', cell: it => html`<span class="wrap">${it.detail ?? '–'}</span>`},
-    {label: 'Since', cell: it => html`<${Time} at=${it.created_at}/>`},
+    textOf('What was said', 'detail'),
+    timeOf('Since', 'created_at'),
     {label: 'Act', cell: it => html`<${Act} small label="Remove" disabled=${!it.removable} ask=${ask(it)} run=${() => remove(it.id)} done="It gets mail again"/>`},
   ]
   return html`<${Page} title=${title} sub="Mailboxes that get no mail: those that bounced for good, and those that you put here.">
     <${Fields} key=${list.data?.data[0]?.id} fields=${[{name: 'email', label: 'Mailbox', example: 'ada@example.net'}]} submit="Suppress it" run=${add}/>
     <${Listed} list=${list} name="suppressions" columns=${columns}
-      empty=${html`<${Empty} title="Nothing is suppressed." text="Hard bounces come here by themselves." command=${`restante suppressions add ada@example.net --server ${location.origin}`}/>`}/>
+      empty=${html`<${Empty} title="Nothing is suppressed." text="Hard bounces come here by themselves." command=${shell('suppressions add ada@example.net')}/>`}/>
   <//>`
 }

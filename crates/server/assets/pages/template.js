@@ -1,16 +1,7 @@
-import {api, useGet} from '../lib/api.js'
-import {html, useEffect, useState} from '../lib/dom.js'
-import {navigate} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Command, Copy} from '../parts/copy.js'
-import {Fault} from '../parts/fault.js'
-import {Loading, Page, Section} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {toast} from '../parts/toast.js'
-import {Act, Choice, Listed, useList} from './act.js'
-import {asTexts, asValues, Fields} from './fields.js'
-import {SafeHtml} from '../parts/html.js'
-import {CONTENT_FIELDS, NAME_FIELDS} from './templates.js'
+import {api, Command, Copy, Fault, html, Loading, navigate, Page, SafeHtml, Section, State, toast, useEffect, useGet, useState} from './all.js'
+import {Act, Awaited, Choice, Listed, textOf, timeOf, useList} from './act.js'
+import {asTexts, asValues, Fields, readJson} from './fields.js'
+import {CONTENT_FIELDS, NAME_FIELDS, sendCommand} from './templates.js'
 
 export const title = 'Template'
 
@@ -22,8 +13,9 @@ const DELETE = {title: 'Delete this template?', body: 'Its versions go with it, 
 
 export default function Template({id, query}) {
   const path = `/v1/templates/${encodeURIComponent(id)}`
-  const {data: template, error, reload} = useGet(path)
-  if (!template) return html`<${Page} title=${title}>${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`the template ${id}`}/>`}<//>`
+  const got = useGet(path)
+  const {data: template, error, reload} = got
+  if (!template) return html`<${Page} title=${title}><${Awaited} of=${got} what=${`the template ${id}`}/><//>`
   const draft = template.latest?.state === 'draft'
   const actions = html`
     <${Act} label="Publish the draft" primary disabled=${!draft} title=${draft ? null : 'What is saved is published'} ask=${PUBLISH}
@@ -41,7 +33,7 @@ export default function Template({id, query}) {
     ${tab === 'versions' && html`<${Versions} path=${path}/>`}
     ${tab === 'settings' && html`<${Section} title="Name and slug"><${Fields} key=${template.updated_at} fields=${NAME_FIELDS} of=${template} submit="Save"
       run=${async values => { await api.patch(path, values); toast('Saved'); reload() }}/><//>`}
-    <${Section} title="Send it"><${Command}>${`restante send email --from shop@example.com --to ada@example.net --template ${template.slug} --props '${JSON.stringify(template.latest?.props ?? {}).replaceAll("'", "'\\''")}' --server ${location.origin}`}<//><//>
+    <${Section} title="Send it"><${Command}>${sendCommand(template.slug, template.latest?.props ?? {})}<//><//>
   <//>`
 }
 
@@ -66,7 +58,7 @@ function Preview({texts}) {
     const render = async () => {
       try {
         const {props: own, ...parts} = asValues(CONTENT_FIELDS, texts)
-        const given = asValues([{name: 'props', kind: 'json'}], {props}).props
+        const given = readJson(props, 'props')
         const made = await api.post('/v1/templates/render', {...parts, props: {...own, ...given}})
         if (!left) { setShown(made); setError(null) }
       } catch (caught) { if (!left) setError(caught) }
@@ -85,9 +77,9 @@ function Preview({texts}) {
 function Versions({path}) {
   const list = useList(`${path}/versions`)
   return html`<${Listed} list=${list} name="versions" none="Nothing was published yet." columns=${[
-    {label: 'Version', cell: it => it.version},
-    {label: 'Subject', class: 'grow', cell: it => html`<span class="wrap">${it.subject}</span>`},
-    {label: 'Published', cell: it => html`<${Time} exactly at=${it.published_at}/>`},
+    textOf('Version', 'version'),
+    textOf('Subject', 'subject'),
+    timeOf('Published', 'published_at', {exactly: true}),
     {label: 'Content', cell: it => html`<details><summary>Show</summary>${[it.html, it.text].filter(Boolean).map((text, index) => html`<pre key=${index} class="body">${text}</pre>`)}</details>`},
   ]}/>`
 }

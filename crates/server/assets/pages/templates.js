@@ -1,12 +1,5 @@
-import {api} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {navigate} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {Page, Section} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {toast} from '../parts/toast.js'
-import {Listed, useList} from './act.js'
+import {api, Empty, html, navigate, Page, quoted, Section, State, toast, useState} from './all.js'
+import {curl, Listed, shell, textOf, timeOf, useList} from './act.js'
 import {Fields} from './fields.js'
 
 export const title = 'Templates'
@@ -23,17 +16,17 @@ export const CONTENT_FIELDS = [
   {name: 'props', label: 'Values for what a caller leaves out', kind: 'json', rows: 4, example: '{"name": "Ada"}', always: true},
 ]
 
+/** The call that sends a template. */
+export const sendCommand = (slug, props) => shell(`send email --from shop@example.com --to ada@example.net --template ${slug} --props ${quoted(JSON.stringify(props))}`)
+
 const columns = [
   {label: 'Status', cell: it => html`<${State} of=${it.status} look=${it.status === 'published' ? 'good' : null} text=${it.status}/>`},
-  {label: 'Name', main: true, class: 'grow', cell: it => html`<span class="wrap">${it.name}</span>`},
-  {label: 'Slug', cell: it => html`<code class="wrap">${it.slug}</code>`},
-  {label: 'Subject', cell: it => html`<span class="wrap">${it.subject}</span>`},
+  textOf('Name', 'name', {main: true}),
+  textOf('Slug', 'slug', {class: 'mono mid'}),
+  textOf('Subject', 'subject'),
   {label: 'Version sent', class: 'num', cell: it => it.published_version ?? 'none'},
-  {label: 'Changed', cell: it => html`<${Time} at=${it.updated_at}/>`},
+  timeOf('Changed', 'updated_at'),
 ]
-
-const command = () => `curl ${location.origin}/v1/templates -H "Authorization: Bearer $RESTANTE_API_KEY" -H 'Content-Type: application/json' \\
-  -d '{"name": "Welcome", "slug": "welcome", "subject": "Welcome, {{ name }}", "text": "Hello {{ name }}", "publish": true}'`
 
 export default function Templates() {
   const list = useList('/v1/templates')
@@ -48,7 +41,8 @@ export default function Templates() {
     ${asks && html`<${Section} title="New template"><${Fields} submit="Create the template" run=${create} onCancel=${() => setAsks(false)}
       fields=${[...NAME_FIELDS, ...CONTENT_FIELDS.map(it => ({...it, always: false}))]}/><//>`}
     <${Listed} list=${list} name="templates" columns=${columns} rowHref=${it => `/templates/${it.id}`}
-      empty=${html`<${Empty} title="No templates yet." text="Make one, here or by the API, and send it." command=${[command(),
-        `restante send email --from shop@example.com --to ada@example.net --template welcome --props '{"name": "Ada"}' --server ${location.origin}`]}/>`}/>
+      empty=${html`<${Empty} title="No templates yet." text="Make one, here or by the API, and send it." command=${[
+        curl('/templates', '{"name": "Welcome", "slug": "welcome", "subject": "Welcome, {{ name }}", "text": "Hello {{ name }}", "publish": true}'),
+        sendCommand('welcome', {name: 'Ada'})]}/>`}/>
   <//>`
 }

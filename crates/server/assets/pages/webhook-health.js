@@ -1,10 +1,5 @@
 // A webhook's health in words: how it is and since when, what comes next, and how to prevent it.
-import {html} from '../lib/dom.js'
-import {count, percent, plural} from '../lib/format.js'
-import {Link, withQuery} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Facts} from '../parts/page.js'
-import {State} from '../parts/state.js'
+import {Chart, count, Facts, html, Link, percent, plural, State, Time, useGet, useMemo, withQuery} from './all.js'
 
 /** The notice of the pause that a webhook is in; none when it was paused by hand. */
 const pauseNotice = (webhook, notices) => notices?.find(it =>
@@ -13,12 +8,14 @@ const pauseNotice = (webhook, notices) => notices?.find(it =>
 /** Its status; an active one that fails is no good sign. */
 export const Status = ({webhook}) => html`<${State} of=${webhook.status} look=${webhook.status === 'active' && webhook.failing_since ? 'warn' : null} text=${webhook.status === 'active' && webhook.failing_since ? 'failing' : null}/>`
 
+const past = at => Date.parse(at) <= Date.now()
+
 /** One line, for lists. */
 export function NextOf({webhook}) {
   const {status, failing_since: since, consecutive_failures: failures, pauses_at: pauses} = webhook
   if (status === 'paused') return html`receives nothing until it is set active`
   if (!since) return html`<span class="dim">sends each event at once</span>`
-  return html`${plural(failures, 'failure')} in a row since <${Time} at=${since}/>; pauses <${Time} at=${pauses}/> if it keeps failing`
+  return html`${plural(failures, 'failure')} in a row since <${Time} at=${since}/>; ${past(pauses) ? 'the next pauses it' : html`pauses <${Time} at=${pauses}/> if it keeps failing`}`
 }
 
 function why(webhook, notice) {
@@ -35,6 +32,7 @@ function why(webhook, notice) {
 function next(webhook) {
   if (webhook.status === 'paused') return 'Nothing is sent. Events that come meanwhile are recorded as skipped. It never resumes by itself.'
   if (!webhook.failing_since) return 'Each event is sent at once. A failed attempt is repeated on its schedule.'
+  if (past(webhook.pauses_at)) return 'The next failed attempt pauses it.'
   return html`A failed attempt at <${Time} exactly at=${webhook.pauses_at}/> or later pauses it.`
 }
 
@@ -59,4 +57,23 @@ export function Health({webhook, notices, stats}) {
       ['Last 24 hours', stats && `${percent(stats.success_rate)} of ${plural(stats.attempts, 'attempt')} delivered; p50 ${count(stats.duration_p50_ms)} ms, p95 ${count(stats.duration_p95_ms)} ms`],
       ['Waiting', stats?.backlog && backlog(stats.backlog)],
     ]}/></section>`
+}
+
+/** Attempts over the last day, where the server keeps statistics. */
+export function AttemptCharts({id}) {
+  const {data} = useGet('/v1/stats', {hours: 24, webhook: id}, {every: 60_000})
+  const drawn = useMemo(() => {
+    if (!data) return null
+    const values = name => data.points.map(it => it[name])
+    return {
+      at: data.points.map(it => Date.parse(it.at)),
+      results: [{label: 'delivered', color: 'good', values: values('delivered')}, {label: 'failed attempts', color: 'bad', values: values('attempts_failed')}],
+      times: [{label: 'p50', color: 'accent', values: values('duration_p50_ms')}, {label: 'p95', color: 'warn', values: values('duration_p95_ms')}],
+    }
+  }, [data])
+  if (!drawn) return null
+  const {totals} = data
+  return html`<div class="charts">
+    <${Chart} title="Deliveries, 24 h" at=${drawn.at} series=${drawn.results} summary=${`${count(totals.delivered)} delivered, ${plural(totals.attempts_failed, 'failed attempt')}`}/>
+    <${Chart} title="Duration of attempts, ms" at=${drawn.at} series=${drawn.times} summary=${`p50 ${count(totals.duration_p50_ms)}, p95 ${count(totals.duration_p95_ms)}`}/></div>`
 }

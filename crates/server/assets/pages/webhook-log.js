@@ -1,25 +1,16 @@
 // What was sent to a webhook: its attempts and its deliveries.
-import {api, useGet} from '../lib/api.js'
-import {html} from '../lib/dom.js'
-import {words} from '../lib/format.js'
-import {Link, useRoute, withQuery} from '../lib/router.js'
-import {duration, Time} from '../lib/time.js'
-import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Loading} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {Table} from '../parts/table.js'
-import {Act, Choice, Listed, useList} from './act.js'
+import {api, duration, Fault, html, Link, Loading, retryDelivery, State, Table, Time, useGet, useRoute, withQuery, words} from './all.js'
+import {Act, Choice, idOf, Listed, textOf, timeOf, useList} from './act.js'
 
 const attempts = [
-  {label: 'Begun', main: true, cell: it => html`<${Time} at=${it.attempted_at}/>`},
+  timeOf('Begun', 'attempted_at'),
   {label: 'Result', cell: it => html`<${State} of=${it.status === 'pending' ? 'sending' : it.status}/>`},
-  {label: 'Answer', class: 'grow', cell: it => it.failure_reason ?? it.response_status_code ?? html`<span class="dim">–</span>`},
+  {label: 'Answer', cell: it => it.failure_reason ?? it.response_status_code ?? html`<span class="dim">–</span>`},
   {label: 'Took', class: 'num', cell: it => (it.status === 'pending' ? '–' : duration(it.response_duration_ms))},
   {label: 'Attempt', class: 'num', cell: it => `${it.number}${it.trigger === 'automatic' ? '' : `, ${it.trigger}`}`},
-  {label: 'Type', cell: it => html`<code>${it.event_type}</code>`},
-  {label: 'Event', cell: it => html`<${Id} of=${it.event_id}/>`},
-  {label: 'Delivery', cell: it => html`<${Id} of=${it.delivery_id}/>`},
+  textOf('Type', 'event_type', {class: 'mono'}),
+  idOf('Event', 'event_id'),
+  idOf('Delivery', 'delivery_id'),
 ]
 
 export function Attempts({path}) {
@@ -54,15 +45,15 @@ export function Deliveries({path, paused}) {
     list.reload()
   }
   const columns = [
-    {label: 'Created', main: true, cell: it => html`<${Time} at=${it.created_at}/>`},
+    timeOf('Created', 'created_at'),
     {label: 'State', cell: it => html`<${State} of=${it.state}/>${it.reason && html` <span class="dim">${words(it.reason)}</span>`}`},
     {label: 'Attempts', class: 'num', cell: it => `${it.attempts_used} of ${it.attempts_max}`},
-    {label: 'Next', class: 'grow', cell: it => html`<${Next} delivery=${it}/>`},
-    {label: 'Event', cell: it => html`<${Id} of=${it.event_id}/>`},
-    {label: 'Delivery', cell: it => html`<${Id} of=${it.id}/>`},
+    {label: 'Next', cell: it => html`<${Next} delivery=${it}/>`},
+    idOf('Event', 'event_id'),
+    idOf('Delivery', 'id'),
     {label: 'Act', cell: it => html`<${Act} small label="Replay" disabled=${paused} title=${paused ? 'Set the webhook active first' : null}
       ask=${REPLAY} run=${() => replay(it.id)} done="It is sent again"/>`},
   ]
   return html`<${Choice} name="state" label="State of the deliveries" options=${[['', 'All'], ...STATES.map(it => [it, it])]}/>
-    <${Listed} list=${list} name="deliveries" columns=${columns} rowHref=${it => `/deliveries/${it.id}`} none="No such deliveries."/>`
+    <${Listed} list=${list} name="deliveries" columns=${columns} rowKeys=${{r: ['Replay the selected delivery (asks)', it => { retryDelivery(it).then(list.reload) }]}} rowHref=${it => `/deliveries/${it.id}`} none="No such deliveries."/>`
 }

@@ -1,16 +1,7 @@
 // The way out of an outage: test the endpoint, set it active, send again what it missed.
-import {api} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {plural} from '../lib/format.js'
-import {useRoute} from '../lib/router.js'
-import {fromField, Time, toField} from '../lib/time.js'
-import {confirm} from '../parts/dialog.js'
-import {Fault} from '../parts/fault.js'
-import {Section} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {toast, toastError} from '../parts/toast.js'
-import {Act, Listed, useList} from './act.js'
-import {sendTest, TestResult} from './webhook-test.js'
+import {api, Fault, fromField, html, plural, Section, State, Time, toField, useRoute, useState} from './all.js'
+import {Act, Listed, textOf, timeOf, useList} from './act.js'
+import {Test} from './webhook-test.js'
 
 const HOUR_MS = 3_600_000
 const ago = hours => new Date(Date.now() - hours * HOUR_MS).toISOString()
@@ -20,8 +11,8 @@ export function Outage({webhook, path, onChange}) {
   // A delivered test ends the run and with it the time it began: it is kept for step 3.
   const [began] = useState(webhook.failing_since)
   const paused = webhook.status === 'paused'
-  const runTest = async () => {
-    setTest(await sendTest(path, {}))
+  const tested = came => {
+    setTest(came)
     onChange()
   }
   const activate = async () => {
@@ -31,8 +22,7 @@ export function Outage({webhook, path, onChange}) {
   return html`<ol class="steps">
     <li><h2>Test the endpoint ${test ? html`<${State} of=${test.status}/>` : html`<${State} look="wait" text="not tested here yet"/>`}</h2>
       <p>While the receiver does not answer a test with a 2xx, the steps below only fail again.</p>
-      <${Act} label=${test ? 'Test again' : 'Send a test'} busy="Waits for the receiver, at most 10 s…" primary=${test?.status !== 'delivered'} run=${runTest}/>
-      ${test && html`<${TestResult} result=${test}/>`}</li>
+      <${Test} webhook=${webhook} path=${path} onDone=${tested}/></li>
     <li><h2>Set it active ${paused ? html`<${State} of="paused"/>` : html`<${State} look="good" text=${webhook.status === 'degraded' ? 'degraded, receives everything' : 'active'}/>`}</h2>
       <p>${paused ? 'It receives nothing until then.' : 'It receives events: nothing to do.'}</p>
       ${paused && html`<${Act} label="Set active" primary=${test?.status === 'delivered'} run=${activate} done="The webhook is active"/>`}</li>
@@ -58,6 +48,7 @@ function windowOf({span, since, until}, began) {
 }
 
 const QUOTA = 'Each event gets one attempt, with the same webhook-id. It costs nothing; a workspace has 20 replays a day.'
+const RECOVERY = 'A recovery delivers them on the webhook\'s schedule. It costs nothing.'
 
 /** Counts first, asks, begins, and shows how far it is. */
 function Again({path, began, paused}) {
@@ -76,23 +67,20 @@ function Again({path, began, paused}) {
       setCounts({span, failed: failed.events, skipped: skipped.total ?? (skipped.data.length > 0 ? null : 0)})
     } catch (caught) { setError(caught) }
   }
-  const begin = async (title, body, kind) => {
-    if (!(await confirm({title, body, confirm: kind === 'replay' ? 'Replay' : 'Recover'}))) return
-    try {
-      const begun = await api.post(`${path}/${kind}`, counts.span)
-      toast(kind === 'replay' ? 'The replay has begun' : `${plural(begun.events, 'event')} will be delivered`)
-      setCounts(null)
-      setRuns(runs + 1)
-    } catch (caught) { toastError(caught) }
+  const begin = kind => async () => {
+    await api.post(`${path}/${kind}`, counts.span)
+    setCounts(null)
+    setRuns(runs + 1)
   }
-  const skipped = counts && (counts.skipped === null ? 'Many events' : plural(counts.skipped, 'event'))
+  const failed = plural(counts?.failed, 'event')
+  const skipped = counts?.skipped === null ? 'many events' : plural(counts?.skipped, 'event')
   return html`<${Window} value=${choice} began=${began} onChange=${next => { setChoice(next); setCounts(null) }}/>
     <${Act} label="Count what that is" run=${preview}/>
     <${Fault} error=${error}/>
-    ${counts && html`<div class="card" role="status"><p><strong>${plural(counts.failed, 'event')} failed</strong> in the window and ${counts.failed === 1 ? 'was' : 'were'} never delivered. ${QUOTA}</p>
-      <button type="button" class="primary" disabled=${paused || counts.failed === 0} onClick=${() => begin(`Replay ${plural(counts.failed, 'event')}?`, QUOTA, 'replay')}>Replay ${plural(counts.failed, 'event')}</button>
-      <p><strong>${skipped} skipped</strong>, because ${counts.skipped === 1 ? 'it' : 'they'} came while the webhook was paused. A recovery delivers them on the normal schedule. It costs nothing.</p>
-      <button type="button" class="primary" disabled=${paused || counts.skipped === 0} onClick=${() => begin(`Recover ${skipped.toLowerCase()}?`, 'They go out now, on the webhook\'s schedule.', 'recover')}>Recover ${skipped.toLowerCase()}</button>
+    ${counts && html`<div class="card" role="status"><p>Failed in the window, and never delivered: <strong>${failed}</strong>. ${QUOTA}</p>
+      ${counts.failed !== 0 && html`<${Act} label=${`Replay ${failed}`} primary disabled=${paused} ask=${{title: `Replay ${failed}?`, body: QUOTA}} run=${begin('replay')} done="The replay has begun"/>`}
+      <p>Skipped, because the webhook was paused: <strong>${skipped}</strong>. ${RECOVERY}</p>
+      ${counts.skipped !== 0 && html`<${Act} label=${`Recover ${skipped}`} primary disabled=${paused} ask=${{title: `Recover ${skipped}?`, body: RECOVERY}} run=${begin('recover')} done="The recovery has begun"/>`}
       ${paused && html`<p>Set the webhook active first: while it is paused nothing is delivered.</p>`}</div>`}
     <${Replays} key=${runs} path=${path}/>`
 }
@@ -103,13 +91,11 @@ function Replays({path}) {
   const {query} = useRoute()
   const list = useList(`${path}/replays`, null, {every: query.cursor ? 0 : 2000})
   const columns = [
-    {label: 'Asked for', cell: it => html`<${Time} at=${it.requested_at}/>`},
-    {label: 'Kind', cell: it => it.kind},
+    timeOf('Asked for', 'requested_at'),
+    textOf('Kind', 'kind'),
     {label: 'State', cell: it => html`<${State} of=${it.state} title=${it.state === 'ended' ? 'The webhook was paused or deleted' : null}/>`},
     {label: 'Progress', cell: it => html`<progress max=${Math.max(it.total, 1)} value=${it.total === 0 ? 1 : it.delivered + it.failed + it.skipped} aria-label=${progress(it)}/> ${progress(it)}`},
-    {label: 'Delivered', class: 'num', cell: it => it.delivered},
-    {label: 'Failed', class: 'num', cell: it => it.failed},
-    {label: 'Skipped', class: 'num', cell: it => it.skipped},
+    ...['delivered', 'failed', 'skipped'].map(it => textOf(it, it, {class: 'num'})),
     {label: 'Window', cell: it => html`<${Time} at=${it.since}/> to <${Time} at=${it.until}/>`},
   ]
   return html`<${Section} title="Replays and recoveries"><${Listed} list=${list} name="replays" columns=${columns} none="None was asked for yet."/><//>`

@@ -1,8 +1,4 @@
-import {api} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {duration, Time} from '../lib/time.js'
-import {Facts} from '../parts/page.js'
-import {State} from '../parts/state.js'
+import {api, duration, Facts, html, State, Time, useState} from './all.js'
 import {Fields} from './fields.js'
 
 function said({status, response_status_code: code}) {
@@ -10,10 +6,7 @@ function said({status, response_status_code: code}) {
   return code ? `The receiver answered ${code}, which is no 2xx.` : 'Nothing came back.'
 }
 
-/** Sends a test and says when it was. */
-export const sendTest = async (path, values) => ({...await api.post(`${path}/test`, values), at: new Date().toISOString()})
-
-export function TestResult({result}) {
+function Result({result}) {
   return html`<div class="card" role="status"><p><${State} of=${result.status}/> <strong>${said(result)}</strong> <${Time} at=${result.at}/></p>
     <${Facts} of=${[
       ['Status code', result.response_status_code ?? 'none'],
@@ -24,15 +17,17 @@ export function TestResult({result}) {
     <details><summary>Body that was sent</summary><pre class="body">${JSON.stringify(result.payload, null, 2)}</pre></details></div>`
 }
 
+/** `onDone` is told what came of each test. */
 export function Test({webhook, path, onDone}) {
   const [result, setResult] = useState(null)
   const type = webhook.events.find(it => !it.includes('*')) ?? 'webhook.test'
   const run = async values => {
-    setResult(await sendTest(path, values))
-    onDone()
+    const came = {...await api.post(`${path}/test`, values), at: new Date().toISOString()}
+    setResult(came)
+    onDone(came)
   }
   return html`<p>Sends one signed event and waits for the answer, at most 10 s. It is not in the attempts log.
       ${webhook.status === 'paused' ? ' The webhook stays paused.' : ' A delivered test ends a failing run.'}</p>
     <${Fields} fields=${[{name: 'event_type', label: 'Event type', example: type, hint: `${type} unless given`}]} submit="Send a test" run=${run}/>
-    ${result && html`<${TestResult} result=${result}/>`}`
+    ${result && html`<${Result} result=${result}/>`}`
 }

@@ -1,16 +1,8 @@
-import {api, useGet} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {navigate, useRoute} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Copy} from '../parts/copy.js'
-import {Fault} from '../parts/fault.js'
-import {Facts, Loading, Page, Section} from '../parts/page.js'
-import {toast} from '../parts/toast.js'
-import {Act, Choice, Once} from './act.js'
+import {api, Copy, Facts, Fault, html, navigate, Page, Section, Time, toast, useGet, useState} from './all.js'
+import {Act, Awaited, Choice, Once} from './act.js'
 import {Fields} from './fields.js'
-import {AttemptCharts} from './webhook-chart.js'
 import {scheduleText, WEBHOOK_FIELDS} from './webhook-fields.js'
-import {Health} from './webhook-health.js'
+import {AttemptCharts, Health} from './webhook-health.js'
 import {Attempts, Deliveries} from './webhook-log.js'
 import {Outage} from './webhook-outage.js'
 import {Test} from './webhook-test.js'
@@ -32,14 +24,14 @@ const remove = url => ({
 
 const TABS = [['attempts', 'Attempts'], ['deliveries', 'Deliveries'], ['outage', 'Outage: test, activate, replay'], ['test', 'Test'], ['settings', 'Settings']]
 
-export default function Webhook() {
-  const {parts, query} = useRoute()
-  const path = `/v1/webhooks/${encodeURIComponent(parts[1])}`
-  const {data: webhook, error, reload} = useGet(path, null, {every: 5000})
+export default function Webhook({id, query}) {
+  const path = `/v1/webhooks/${encodeURIComponent(id)}`
+  const got = useGet(path, null, {every: 5000})
+  const {data: webhook, error, reload} = got
   const notices = useGet('/v1/notices', {limit: 100}, {every: 60_000})
   const stats = useGet('/v1/stats/endpoints', {hours: 24}, {every: 60_000})
   const [secret, setSecret] = useState(null)
-  if (!webhook) return html`<${Page} title=${title}>${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`the webhook ${parts[1]}`}/>`}<//>`
+  if (!webhook) return html`<${Page} title=${title}><${Awaited} of=${got} what=${`the webhook ${id}`}/><//>`
   const change = async values => {
     await api.patch(path, values)
     reload()

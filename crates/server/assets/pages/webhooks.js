@@ -1,11 +1,5 @@
-import {api, useGet} from '../lib/api.js'
-import {html, useState} from '../lib/dom.js'
-import {count, percent} from '../lib/format.js'
-import {Link, useRoute} from '../lib/router.js'
-import {Empty} from '../parts/empty.js'
-import {Filters} from '../parts/filters.js'
-import {Page, Section} from '../parts/page.js'
-import {Listed, Once, useList} from './act.js'
+import {api, count, Empty, Filters, html, Link, Page, percent, Section, useGet, useRoute, useState} from './all.js'
+import {curl, Listed, Once, shell, useList} from './act.js'
 import {Fields} from './fields.js'
 import {WEBHOOK_FIELDS} from './webhook-fields.js'
 import {NextOf, Status} from './webhook-health.js'
@@ -13,10 +7,9 @@ import {NextOf, Status} from './webhook-health.js'
 export const title = 'Webhooks'
 
 const commands = () => [
-  `restante webhooks create https://customer.example.com/hooks --event order.paid --server ${location.origin}`,
-  `curl ${location.origin}/v1/webhooks -H "Authorization: Bearer $RESTANTE_API_KEY" -H 'Content-Type: application/json' \\
-  -d '{"url": "https://customer.example.com/hooks", "events": ["order.paid"]}'`,
-  `restante send event order.paid --data '{"order": 4192}' --server ${location.origin}`,
+  shell('webhooks create https://customer.example.com/hooks --event order.paid'),
+  curl('/webhooks', '{"url": "https://customer.example.com/hooks", "events": ["order.paid"]}'),
+  shell('send event order.paid --data \'{"order": 4192}\''),
 ]
 
 function Types({of}) {
@@ -38,7 +31,7 @@ export default function Webhooks() {
   const columns = [
     {label: 'Status', cell: it => html`<${Status} webhook=${it}/>`},
     {label: 'URL', main: true, cell: it => html`<code class="wrap">${it.url}</code>${it.description && html`<br/><span class="dim">${it.description}</span>`}`},
-    {label: 'Events', cell: it => html`<${Types} of=${it.events}/>`},
+    {label: 'Events', class: 'mid', cell: it => html`<${Types} of=${it.events}/>`},
     {label: 'What comes next', cell: it => html`<${NextOf} webhook=${it}/>`},
     ...(stats.data ? [
       {label: 'Delivered, 24 h', class: 'num', cell: it => percent(of.get(it.id)?.success_rate)},

@@ -85,7 +85,7 @@ export function BodyView({requestId, path = requestId && `/requests/${requestId}
   const cut = text !== null && !whole && (text?.length ?? 0) > DRAWN
   return html`<div class="body-view">
     <div class="bar">${ready && html`<${Tabs} tabs=${modes} chosen=${shown} onChoose=${setMode} label="How the body is shown"/>`}
-      <span class="dim">${bytes !== undefined && sized(bytes)}${contentType ? html` · <span class="mono wrap">${contentType}</span>` : ''}</span>
+      <span class="dim">${bytes !== undefined && sized(bytes)}${contentType ? html` · <span class="mono">${contentType}</span>` : ''}</span>
       <span class="end actions">${ready && text !== null && html`<${Copy} text=${text} label="Copy body"/>`}
         <button type="button" onClick=${download}>Download</button></span></div>
     ${!wanted && html`<p>The body has ${sized(bytes)}. <button type="button" onClick=${() => want(true)}>Show it</button></p>`}

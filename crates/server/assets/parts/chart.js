@@ -29,7 +29,7 @@ function line(values, x, y) {
 }
 
 /**
- * `at`: moments in ms; `series`: `{label, values, color: 'accent'|'good'|'bad'|'warn'|'dim', format?, fill?}`.
+ * `at`: moments in ms; `series`: `{label, values, color: 'accent'|'good'|'bad'|'warn'|'dim', format?, fill?, dash?}`.
  * `title` names it; `summary` says in a sentence what it shows.
  */
 export function Chart({title, at, series, summary, format = count, height = 150}) {
@@ -64,11 +64,11 @@ export function Chart({title, at, series, summary, format = count, height = 150}
       ${scale.map(value => html`<g key=${value}><line class="grid" x1=${LEFT} x2=${width - 8} y1=${y(value)} y2=${y(value)}/><text x=${LEFT - 6} y=${y(value) + 4} text-anchor="end">${format(value)}</text></g>`)}
       ${marks.map(index => html`<text key=${index} x=${x(index)} y=${height - 4} text-anchor=${index === 0 ? 'start' : index === last ? 'end' : 'middle'}>${clock(at[index])}</text>`)}
       ${series.map(it => it.fill && html`<path key=${`fill ${it.label}`} class=${`area ${it.color}`} d=${`${line(it.values.map(value => value ?? 0), x, y)}L${x(last)} ${y(0)}L${x(0)} ${y(0)}Z`}/>`)}
-      ${series.map(it => html`<path key=${it.label} class=${`line ${it.color}`} d=${line(it.values, x, y)}/>`)}
+      ${series.map(it => html`<path key=${it.label} class=${`line ${it.color}${it.dash ? ' dash' : ''}`} d=${line(it.values, x, y)}/>`)}
       ${told !== null && html`<line class="cross" x1=${x(told)} x2=${x(told)} y1=${TOP} y2=${height - BOTTOM}/>`}
     </svg>`}</div>
     <p class="legend" aria-hidden="true">${told !== null && html`<span class="dim">${exact(at[told], where).slice(5, 16)}</span>`}
-      ${series.map(it => html`<span key=${it.label} class=${it.color}>${it.label}${told !== null && html` <b>${text(it, told)}</b>`}</span>`)}</p>
+      ${series.map(it => html`<span key=${it.label} class=${it.color}>${it.dash ? '┄' : '—'} ${it.label}${told !== null && html` <b>${text(it, told)}</b>`}</span>`)}</p>
     <details><summary>Numbers</summary><table class="table plain-table"><caption class="unseen">${title}, newest first</caption>
       <thead><tr><th scope="col">at</th>${series.map(it => html`<th scope="col" key=${it.label}>${it.label}</th>`)}</tr></thead>
       <tbody>${rows.map(row => html`<tr key=${at[row]}><td>${exact(at[row], where)}</td>${series.map(it => html`<td key=${it.label}>${text(it, row)}</td>`)}</tr>`)}</tbody></table></details>

@@ -6,6 +6,7 @@ export function Dialog({title, onClose, children, wide = false}) {
   useEffect(() => {
     const before = document.activeElement
     box.current.showModal()
+    box.current.querySelector('input, textarea, select')?.focus()
     return () => before?.focus?.()
   }, [])
   const outside = event => { if (event.target === box.current) onClose() }

@@ -5,7 +5,7 @@ import {fromField, toField} from '../lib/time.js'
 
 /**
  * `fields`: `{name, label, type: 'text'|'choice'|'time', options?: [value, label]}`.
- * Text applies on Enter or when the field is left; the rest at once.
+ * Text applies on Enter or when the field is left; the rest at once. `children` stand before them.
  */
 export function Filters({fields, children}) {
   const {query} = useRoute()
@@ -26,10 +26,9 @@ export function Filters({fields, children}) {
       onChange=${event => put(name, event.target.value.trim())}
       onKeyDown=${event => { if (event.key === 'Enter') put(name, event.target.value.trim()) }}/>`
   }
-  return html`<div class="filters" role="search" aria-label="Filters">
+  return html`<div class="filters" role="search" aria-label="Filters">${children}
     ${fields.map(field => html`<label key=${field.name} class=${query[field.name] ? 'set' : ''}><span>${field.label}</span>${input(field)}</label>`)}
-    ${any && html`<button type="button" onClick=${() => setQuery(Object.fromEntries(fields.map(field => [field.name, null])))}>Clear filters</button>`}
-    ${children}</div>`
+    ${any && html`<button type="button" onClick=${() => setQuery(Object.fromEntries(fields.map(field => [field.name, null])))}>Clear filters</button>`}</div>`
 }
 
 /** One value of one filter, in one click. */

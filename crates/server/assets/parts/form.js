@@ -2,9 +2,18 @@
 import {html, useState} from '../lib/dom.js'
 import {Fault} from './fault.js'
 
+const isOf = (param, name) => param === name || param?.startsWith(`${name}.`) || param?.startsWith(`${name}[`)
+
+/** What the API says of a field and of what is inside it: `events`, `events[0]`, `headers.Host`. */
+function errorOf(error, name) {
+  const said = (error?.details ?? []).filter(it => isOf(it.param, name)).map(it => (it.param === name ? it.message : `${it.param}: ${it.message}`))
+  if (said.length > 0) return said.join('; ')
+  return isOf(error?.param, name) ? error.message : null
+}
+
 /**
  * `submit(values)` sends; an ApiError is shown below the field of its `param` or `details`.
- * Gives `{values, set(name, value), busy, error, errorOf(name), run, reset}`.
+ * Gives `{values, set(name, value), busy, error, errorOf(name), run}`.
  */
 export function useForm(initial, submit) {
   const [values, setValues] = useState(initial)
@@ -21,20 +30,18 @@ export function useForm(initial, submit) {
     } catch (caught) { setError(caught) }
     setBusy(false)
   }
-  const errorOf = name => {
-    if (!error) return null
-    const detail = (error.details ?? []).find(it => it.param === name || it.param?.startsWith(`${name}.`))
-    return detail?.message ?? (error.param === name || error.param?.startsWith(`${name}.`) ? error.message : null)
-  }
-  const reset = next => { setValues(next); setError(null) }
-  return {values, set, busy, error, errorOf, run, reset}
+  return {values, set, busy, error, errorOf: name => errorOf(error, name), run}
 }
 
 /** `children` are the fields; `form` is of `useForm`. Errors that no field shows are shown here. */
 export function Form({form, submit, onCancel, danger, children}) {
+  const {error} = form
+  const names = Object.keys(form.values)
+  const named = error && names.some(form.errorOf)
+  const rest = (error?.details ?? []).filter(it => !names.some(name => isOf(it.param, name)))
   return html`<form class="form" onSubmit=${form.run} noValidate>
     ${children}
-    <${Fault} error=${form.error}/>
+    <${Fault} error=${named ? {...error, message: 'A field needs another value.', param: null, details: rest} : error}/>
     <div class="actions"><button type="submit" class=${danger ? 'danger' : 'primary'} disabled=${form.busy}>${form.busy ? 'Working…' : submit}</button>
       ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`}</div>
   </form>`
@@ -50,26 +57,4 @@ export function Field({label, hint, error, children}) {
     ${children({id, 'aria-describedby': about, 'aria-invalid': error ? 'true' : undefined})}
     ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
     ${error && html`<p class="field-error" id=${`${id}-error`}>✕ ${error}</p>`}</div>`
-}
-
-export function Text({form, name, label, hint, type = 'text', ...rest}) {
-  return html`<${Field} label=${label} hint=${hint} error=${form.errorOf(name)}>${field => html`
-    <input ...${field} type=${type} value=${form.values[name]} onInput=${event => form.set(name, event.target.value)} autoComplete="off" ...${rest}/>`}<//>`
-}
-
-export function Area({form, name, label, hint, rows = 6, ...rest}) {
-  return html`<${Field} label=${label} hint=${hint} error=${form.errorOf(name)}>${field => html`
-    <textarea ...${field} rows=${rows} spellcheck=${false} onInput=${event => form.set(name, event.target.value)} value=${form.values[name]} ...${rest}/>`}<//>`
-}
-
-/** `options`: `[value, label]`. */
-export function Select({form, name, label, hint, options, ...rest}) {
-  return html`<${Field} label=${label} hint=${hint} error=${form.errorOf(name)}>${field => html`
-    <select ...${field} onChange=${event => form.set(name, event.target.value)} ...${rest}>${options.map(([value, text]) => html`
-      <option key=${value} value=${value} selected=${form.values[name] === value}>${text}</option>`)}</select>`}<//>`
-}
-
-export function Check({form, name, label, hint}) {
-  return html`<div class="field check"><label><input type="checkbox" checked=${form.values[name]}
-    onChange=${event => form.set(name, event.target.checked)}/> ${label}</label>${hint && html`<p class="hint">${hint}</p>`}</div>`
 }

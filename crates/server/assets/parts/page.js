@@ -1,5 +1,8 @@
 // The head of a page, and boxes of its body.
 import {html, useEffect, useRef} from '../lib/dom.js'
+import {Copy} from './copy.js'
+import {Fault} from './fault.js'
+import {Live} from './live.js'
 
 export const PRODUCT = 'Restante'
 let first = true
@@ -42,3 +45,10 @@ export function Tabs({tabs, chosen, onChoose, label}) {
   return html`<div class="tabs" role="group" aria-label=${label}>${tabs.map(([value, text]) => html`
     <button type="button" key=${value} aria-pressed=${chosen === value} onClick=${() => onChoose(value)}>${text}</button>`)}</div>`
 }
+
+/** Below the heading of one thing: its state, its whole id to copy, and whether what is seen is live. */
+export const Identity = ({id, state, live}) => html`<span class="row">${state} <span class="id">${id}</span> <${Copy} text=${id} label="Copy id" class="small"/>${live && html`<${Live} status=${live}/>`}</span>`
+
+/** The page of one thing that is not there yet, or cannot be had. */
+export const Waiting = ({title, id, error, reload}) => html`<${Page} title=${title} heading=${html`${title} <span class="mono">${id}</span>`}>
+  ${error ? html`<${Fault} error=${error} retry=${reload}/>` : html`<${Loading} what=${`${title.toLowerCase()} ${id}`}/>`}<//>`

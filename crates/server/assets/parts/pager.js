@@ -9,7 +9,7 @@ export function Pager({page}) {
   const older = page?.next_cursor && (page.has_more || query.ending_before)
   const newer = !first && page?.prev_cursor
   if (first && !older) return null
-  return html`<nav class="pager" aria-label="Pages">
+  return html`<nav class="pager" aria-label="Pages of the list">
     ${first ? html`<span/>` : html`<${Link} class="button" href=${withQuery({cursor: null, ending_before: null})}>Newest<//>`}
     ${newer && html`<${Link} class="button" href=${withQuery({cursor: null, ending_before: page.prev_cursor})}>← Newer<//>`}
     ${older && html`<${Link} class="button" href=${withQuery({cursor: page.next_cursor, ending_before: null})}>Older →<//>`}

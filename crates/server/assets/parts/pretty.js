@@ -2,7 +2,6 @@
 
 const WORDS = /^(true|false|null)/
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/
-const STRING = /^"([^"\\\u0000-\u001f]|\\(["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
 const DEPTH_MAX = 200
 
 /** A JSON text that is wrong, and where: `line` and `column` from 1, `at` from 0. */
@@ -103,10 +102,7 @@ export function member(text, name) {
 }
 
 function isString(piece) {
-  if (piece.length < 10_000) return STRING.exec(piece)?.[0] === piece
-  // A long string would exhaust the pattern's stack.
   try {
-    JSON.parse(piece)
-    return true
+    return typeof JSON.parse(piece) === 'string'
   } catch { return false }
 }

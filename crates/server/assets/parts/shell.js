@@ -2,11 +2,12 @@
 import {html, useState} from '../lib/dom.js'
 import {signOut, useGet, workspace} from '../lib/api.js'
 import {search} from '../lib/ids.js'
-import {useKeys} from '../lib/keys.js'
+import {heard, useKeys} from '../lib/keys.js'
 import {Link, navigate} from '../lib/router.js'
 import {zone} from '../lib/time.js'
+import {Dialog} from './dialog.js'
 import {ThemeChoice} from './theme.js'
-import {toast, toastError} from './toast.js'
+import {toastError} from './toast.js'
 
 const NAV = [
   ['', [['/', 'Overview']]],
@@ -16,7 +17,7 @@ const NAV = [
   ['All', [['/deliveries', 'Deliveries'], ['/notices', 'Notices'], ['/keys', 'Keys'], ['/settings', 'Settings']]],
 ]
 
-export function SearchBox({id = 'search'}) {
+export function SearchBox({id = 'search', label = 'Everything'}) {
   const [text, setText] = useState('')
   const go = async event => {
     event.preventDefault()
@@ -26,11 +27,10 @@ export function SearchBox({id = 'search'}) {
       setText('')
       document.activeElement?.blur?.()
     } catch (error) {
-      if (error.status === 404) toast(`Nothing has the id ${text.trim()} here.`)
-      else toastError(error)
+      toastError(error.status === 404 ? new Error(`Nothing has the id ${text.trim()} here.`) : error)
     }
   }
-  return html`<form class="search" role="search" onSubmit=${go}>
+  return html`<form class="search" role="search" aria-label=${label} onSubmit=${go}>
     <input id=${id} type="search" value=${text} onInput=${event => setText(event.target.value)} spellcheck=${false} autoComplete="off"
       onKeyDown=${event => { if (event.key === 'Escape') event.target.blur() }}
       aria-label="Search: an id, a request key, a Message-ID, or a text in bodies" placeholder="Any id, or a text in bodies  ( / )"/></form>`
@@ -74,4 +74,11 @@ export function Shell({path, onHelp, children}) {
         <${Link} key=${href} href=${href} aria-current=${at(href) ? 'page' : undefined}>${label}<//>`)}</div>`)}</nav>
     <main id="main" tabIndex="-1">${children}</main>
   </div>`
+}
+
+/** The keys that are heard on this page. */
+export function Help({onClose}) {
+  return html`<${Dialog} title="Keyboard" onClose=${onClose}>
+    <dl class="keys">${[...heard(), ['Esc', 'Close, or leave a field']].map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+  <//>`
 }

@@ -16,7 +16,10 @@ export function Table({columns, rows, rowKey = row => row.id, rowHref, rowClass,
     const next = Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))
     select(rowKey(rows[next]))
     onSelect?.(rows[next])
-    body.current?.children[next]?.scrollIntoView({block: 'nearest'})
+    const row = body.current?.children[next]
+    row?.scrollIntoView({block: 'nearest'})
+    // The focus goes along: Enter opens, and a screen reader says the row.
+    row?.querySelector('[data-main]')?.focus({preventScroll: true})
   }
   const onSelected = act => () => (at < 0 ? false : act(rows[at]))
   const keys = keyboard ? {
@@ -40,7 +43,7 @@ export function Table({columns, rows, rowKey = row => row.id, rowHref, rowClass,
       const key = rowKey(row)
       return html`<tr key=${key} class=${[rowHref && 'opens', rowClass?.(row)].filter(Boolean).join(' ')} data-selected=${key === selected || undefined} onClick=${open(row)}>
         ${columns.map(column => html`<td key=${column.label} data-label=${column.label} class=${column.class}>${
-          html`<div>${column === main && rowHref ? html`<${Link} href=${rowHref(row)}>${column.cell(row)}<//>` : column.cell(row)}</div>`}</td>`)}
+          html`<div>${column === main && rowHref ? html`<${Link} href=${rowHref(row)} data-main>${column.cell(row)}<//>` : column.cell(row)}</div>`}</td>`)}
       </tr>`
     })}</tbody>
   </table></div>`

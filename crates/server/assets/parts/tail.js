@@ -1,8 +1,11 @@
 // A list that follows what happens, without moving under the reader's eyes.
-import {useEffect, useRef, useState} from '../lib/dom.js'
+import {html, useEffect, useRef, useState} from '../lib/dom.js'
 import {api} from '../lib/api.js'
 import {plural} from '../lib/format.js'
 import {useLive} from '../lib/live.js'
+import {Fault} from './fault.js'
+import {Live} from './live.js'
+import {Loading} from './page.js'
 
 const AGAIN_MS = 1000
 const SAY_MS = 5000
@@ -57,7 +60,7 @@ export function useTail(path, params, {kinds, on = true, held = false, pause = A
   useEffect(() => () => clearTimeout(reader.current.timer), [])
 
   const status = useLive({}, on ? events => { if (events.some(it => it.kind === 'lagged' || kinds.includes(it.kind))) later() } : null)
-  const shown = state.key === key ? state : {rows: null, page: null, waiting: null, error: null}
+  const shown = state.key === key ? state : {rows: null}
   const known = new Set((shown.rows ?? []).map(row => row.id))
   const fresh = shown.waiting ? shown.waiting.data.filter(row => !known.has(row.id)).length : 0
   const more = fresh > 0 && fresh === shown.waiting.data.length && shown.waiting.has_more
@@ -79,4 +82,15 @@ export function useTail(path, params, {kinds, on = true, held = false, pause = A
     loading: shown.rows === null && !shown.error, reload: () => read(true),
     show: () => { scrollTo(0, 0); setState(old => (old.waiting ? {...old, rows: old.waiting.data, page: old.waiting, waiting: null, born: new Set()} : old)) },
   }
+}
+
+/** Whether a tail is live; `old`: another page than the newest is shown. */
+export const TailState = ({tail, old}) => (old ? html`<span class="dim">An older page: not live</span>` : html`<${Live} status=${tail.status}/>`)
+
+/** What stands above the rows of a tail: faults, waiting, and the rows that were held back. */
+export function TailHead({tail, what, onShow = tail.show}) {
+  return html`<p class="unseen" role="status" aria-live="polite">${tail.said}</p>
+    <${Fault} error=${tail.error} retry=${tail.reload}/>
+    ${tail.loading && html`<${Loading} what=${what}/>`}
+    ${tail.fresh !== 0 && html`<p class="fresh-bar"><button type="button" class="primary" onClick=${onShow}>↑ ${tail.fresh} new</button></p>`}`
 }

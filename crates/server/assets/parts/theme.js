@@ -1,20 +1,9 @@
-// Light, dark, or as the system says.
-import {cell, html, kept} from '../lib/dom.js'
+// Light, dark, or as the system says; the style sheet does the rest.
+import {html, kept} from '../lib/dom.js'
 
 const chosen = kept('restante.theme', 'auto')
-const system = matchMedia('(prefers-color-scheme: dark)')
-
-/** What is seen now: `light` or `dark`. */
-export const theme = cell('light')
-
-function apply() {
-  const want = chosen.get()
-  if (want === 'auto') delete document.documentElement.dataset.theme
-  else document.documentElement.dataset.theme = want
-  theme.set(want === 'auto' ? (system.matches ? 'dark' : 'light') : want)
-}
+const apply = () => { document.documentElement.dataset.theme = chosen.get() }
 chosen.follow(apply)
-system.addEventListener('change', apply)
 apply()
 
 export function ThemeChoice() {

@@ -72,7 +72,7 @@ function Attempt({attempt}) {
       ${attempt.uses_budget === false && attempt.trigger === 'automatic' && html`<span class="tag">does not count</span>`}
       <span class="end"><${Time} at=${attempt.started_at} exactly ms/></span></div>
     ${attempt.error_kind && html`<p>${KINDS[attempt.error_kind] ?? words(attempt.error_kind)} <span class="tag mono">${attempt.error_kind}</span>${attempt.error_message ? html` <span class="mono">${attempt.error_message}</span>` : null}</p>`}
-    <p class="dim mono wrap">${attempt.url}</p></li>`
+    <p class="dim mono">${attempt.url}</p></li>`
 }
 
 /** `endpoint` (a destination or webhook) tells the waits that follow. */
@@ -87,7 +87,8 @@ export function Timeline({delivery, endpoint}) {
   return html`<div class="timeline">
     <div class=${`next ${delivery.state}`}><p><span class="next-label">${open ? 'Next' : 'End'}</span><strong>${headline}</strong></p>
       ${why && html`<p>${why}</p>`}
-      ${later.length > 0 && html`<p class="dim">If it fails: ${later.map(it => duration(it * 1000)).join(', ')} between the attempts that remain; then it ends as failed.</p>`}
+      ${later.length > 0 && html`<p class="dim">If it fails: ${later.map(it => duration(it * 1000)).join(', ')} until the next try; after the last it ends as failed.</p>`}
+      ${open && delivery.attempts_used + 1 >= delivery.attempts_max && html`<p class="dim">It is the last: if it fails, the delivery ends as failed.</p>`}
       ${delivery.ended_at && html`<p class="dim">Ended <${Time} at=${delivery.ended_at} exactly/></p>`}</div>
     <ol class="attempts" reversed>${shown.map(it => html`<${Attempt} key=${it.id} attempt=${it}/>`)}</ol>
     ${attempts.length > shown.length && html`<button type="button" onClick=${() => setAll(true)}>Show ${plural(attempts.length - SHOWN, 'older attempt')}</button>`}
@@ -134,7 +135,7 @@ async function cancel(delivery) {
 }
 
 /** A delivery with its endpoint and what can be done; `keyboard` makes `r` retry it. */
-export function DeliveryCard({delivery, endpoint, name, onChanged, keyboard = false, titled = true}) {
+export function DeliveryCard({delivery, endpoint, onChanged, keyboard = false, titled = true}) {
   const act = what => async () => {
     const changed = await what(delivery)
     if (changed) onChanged?.(changed)
@@ -146,7 +147,7 @@ export function DeliveryCard({delivery, endpoint, name, onChanged, keyboard = fa
   const retryable = RETRYABLE.includes(delivery.state) && !delivery.email_id
   return html`<article class="card delivery" aria-label=${`Delivery ${delivery.id}`}>
     <header class="card-head"><${State} of=${delivery.state}/>
-      ${titled && html`<span class="wrap">${name ?? (endpoint?.url ? html`<span class="mono">${endpoint.url}</span>` : delivery.recipient ?? html`<${Id} of=${target}/>`)}</span>`}
+      ${titled && html`<span>${endpoint?.url ? html`<span class="mono">${endpoint.url}</span>` : delivery.recipient ?? html`<${Id} of=${target}/>`}</span>`}
       <span class="dim">${count(delivery.attempts_used)} of ${delivery.attempts_max} attempts used</span>
       <span class="end"><${Link} href=${`/deliveries/${delivery.id}`}><${Id} of=${delivery.id} link=${false}/><//></span></header>
     ${delivery.retry_of && html`<p class="dim">Manual retry of <${Id} of=${delivery.retry_of}/></p>`}

@@ -3,14 +3,20 @@ import {html, useState} from '../lib/dom.js'
 import {api, useGet} from '../lib/api.js'
 import {count, plural} from '../lib/format.js'
 import {Link} from '../lib/router.js'
-import {Time, fromField, toField} from '../lib/time.js'
-import {Dialog} from './dialog.js'
-import {Form, Select, Text, useForm} from './form.js'
-import {Fault} from './fault.js'
-import {State} from './state.js'
+import {Time} from '../lib/time.js'
+import {Dialog} from '../parts/dialog.js'
+import {Fault} from '../parts/fault.js'
+import {State} from '../parts/state.js'
+import {Act} from './act.js'
+import {Fields} from './fields.js'
 
 const DAY_MS = 86_400_000
 const POLL_MS = 1500
+
+const FIELDS = [
+  {name: 'state', label: 'State', kind: 'choice', always: true, options: ['failed', 'cancelled', 'delivered'].map(it => [it, it])},
+  {name: 'since', label: 'Created since', kind: 'time', always: true}, {name: 'until', label: 'Until', kind: 'time', hint: 'Now unless given'},
+]
 
 const path = destination => `/sources/${destination.source_id}/destinations/${destination.id}`
 
@@ -28,25 +34,21 @@ export function BulkRetry({destination, onClose}) {
   const [preview, setPreview] = useState(null)
   const [job, setJob] = useState(null)
   const url = `${path(destination)}/retry`
-  const choose = useForm({since: toField(Date.now() - DAY_MS), until: '', state: 'failed'}, async values => {
-    // A bound is fixed now: what is counted is what is retried.
-    const filter = {since: fromField(values.since), until: fromField(values.until) ?? new Date().toISOString(), state: values.state}
+  const look = async ({state, since, until}) => {
+    // The bound is fixed now: what is counted is what is retried.
+    const filter = {state, since, until: until ?? new Date().toISOString()}
     setPreview({filter, ...await api.post(url, filter, {dry_run: true})})
-  })
-  const go = useForm({}, async () => setJob(await api.post(url, preview.filter)))
+  }
   return html`<${Dialog} title="Retry many deliveries" onClose=${onClose} wide><div>
-    <p>To <span class="mono wrap">${destination.url}</span>: the latest delivery of each request, created in the span.</p>
+    <p>To <span class="mono">${destination.url}</span>: the latest delivery of each request, created in the span.</p>
     ${job ? html`<${Progress} destination=${destination} id=${job.id}/><button type="button" onClick=${onClose}>Close</button>`
       : preview ? html`
         <div class="note"><p><strong>${plural(preview.deliveries, 'delivery', 'deliveries')}, ${plural(preview.credits, 'credit')}</strong></p>
           <p>Each ${preview.filter.state} delivery between <${Time} at=${preview.filter.since} exactly/> and <${Time} at=${preview.filter.until} exactly/> is sent again as a new one with a fresh budget.</p></div>
         ${destination.paused && html`<p class="note warn">The destination is paused: the new deliveries wait until it is resumed.</p>`}
-        ${preview.deliveries === 0 ? html`<div class="actions"><button type="button" onClick=${() => setPreview(null)}>Choose again</button></div>`
-          : html`<${Form} form=${go} danger submit=${`Retry ${plural(preview.deliveries, 'delivery', 'deliveries')} for ${plural(preview.credits, 'credit')}`} onCancel=${() => setPreview(null)}/>`}`
-        : html`<${Form} form=${choose} submit="Preview" onCancel=${onClose}>
-          <${Select} form=${choose} name="state" label="State" options=${['failed', 'cancelled', 'delivered'].map(it => [it, it])}/>
-          <div class="two"><${Text} form=${choose} name="since" type="datetime-local" step="1" label="Created since"/>
-            <${Text} form=${choose} name="until" type="datetime-local" step="1" label="Until" hint="Now unless given."/></div><//>`}
+        <div class="actions">${preview.deliveries > 0 && html`<${Act} danger label=${`Retry ${plural(preview.deliveries, 'delivery', 'deliveries')} for ${plural(preview.credits, 'credit')}`} run=${async () => setJob(await api.post(url, preview.filter))}/>`}
+          <button type="button" onClick=${() => setPreview(null)}>Choose again</button></div>`
+        : html`<${Fields} fields=${FIELDS} of=${{state: 'failed', since: new Date(Date.now() - DAY_MS).toISOString()}} submit="Preview" run=${look} onCancel=${onClose}/>`}
   </div><//>`
 }
 
