@@ -21,6 +21,7 @@ pub mod email;
 pub mod endpoint;
 pub mod event;
 pub mod health;
+pub mod histogram;
 pub mod id;
 pub mod idempotency;
 pub mod limits;
@@ -29,6 +30,7 @@ pub mod outcome;
 pub mod pacing;
 pub mod retry;
 pub mod smtp;
+pub mod stats;
 pub mod time;
 
 pub use delivery::{Attempt, Delivery, State};
