@@ -32,6 +32,7 @@ pub mod replay_run;
 pub mod replay_webhook;
 pub mod retry;
 pub mod settle;
+pub mod stats;
 pub mod take_over;
 mod tray;
 mod world;
@@ -149,6 +150,23 @@ macro_rules! for_each_promise {
                 a_release_after_a_cancel_ends_the_delivery
                 an_attempt_never_starts_before_the_one_before_ended
                 every_kind_of_failure_is_read_back
+            }
+            stats {
+                what_goes_through_is_counted
+                a_repeated_settle_counts_nothing
+                every_kind_of_message_counts
+                our_own_faults_and_cancels_do_not_count
+                a_replay_of_what_was_delivered_is_no_arrival
+                what_a_pause_ends_counts_as_failed
+                rolling_up_twice_changes_nothing
+                a_crash_loses_what_was_not_rolled_up
+                what_comes_late_is_added
+                what_waits_is_counted
+                a_pause_leaves_nothing_waiting
+                a_long_backlog_is_not_counted_to_its_end
+                the_worst_endpoints_come_first
+                what_is_gone_is_not_told_of
+                counts_leave_when_their_time_is_over
             }
             take_over {
                 leases_of_a_dead_process_are_settled_as_lost

@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod email;
 pub mod endpoint;
 pub mod page;
+mod parcel;
 mod policy;
 pub mod postgres;
 mod receipts;
@@ -20,6 +21,8 @@ pub mod record;
 mod recovery;
 pub mod row;
 pub mod sqlite;
+pub mod stats;
+mod tally;
 #[cfg(feature = "conformance")]
 pub mod testbed;
 pub mod transfer;
@@ -28,21 +31,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use restante_core::endpoint::{Answer, EndpointId, Sealed};
+use restante_core::endpoint::{Answer, Sealed};
 use restante_core::event::EventType;
 use restante_core::health::Health;
 use restante_core::id::{
     DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
-use restante_core::message::{self, MessageId, Received};
+use restante_core::message::Received;
 use restante_core::retry::Jitter;
+use restante_core::stats::Span;
 use restante_core::{Attempt, Delivery, State, Timestamp};
 use tokio::sync::{Notify, broadcast};
 
 pub use clients::Listening;
 pub use endpoint::Endpoint;
 pub use page::{Page, Paged, Start};
+pub use parcel::{Content, Dispatch, Parcel, Withdraw};
 pub use policy::Policy;
 pub use recovery::Recovery;
 
@@ -139,51 +144,6 @@ pub struct EventReceipt {
 pub struct Lease {
     pub delivery: DeliveryId,
     pub attempt: u32,
-}
-
-/// A leased delivery with all that an attempt needs.
-#[derive(Debug, Clone)]
-pub struct Parcel {
-    pub lease: Lease,
-    pub message: MessageId,
-    pub endpoint: Arc<Endpoint>,
-    pub content: Arc<Content>,
-    /// Since when it is leased; never before the end of the attempt before.
-    pub claimed_at: Timestamp,
-    /// Of an email: the mailbox this copy goes to.
-    pub mailbox: Option<Arc<str>>,
-    /// From then on its request is gone and no attempt may start; `None`: it does not expire while it is pending.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A message's content in memory, counted against the node's bound as long as anybody holds it.
-#[derive(Debug)]
-pub struct Content {
-    pub message: message::Content,
-    held: endpoint::Held,
-}
-
-/// Where leased deliveries go. The store calls it after the commit that leased them, never before.
-pub trait Dispatch: Send + Sync + 'static {
-    /// Takes over leased deliveries. Must not block: it runs where commits are made.
-    fn dispatch(&self, parcels: Vec<Parcel>);
-    /// Gives back what has not dialled yet. Runs before whoever asked for it is answered, so that no attempt
-    /// starts after a cancel, a pause or a deletion was acknowledged.
-    fn withdraw(&self, what: Withdraw);
-    /// An endpoint may have more attempts in flight than before.
-    fn widen(&self, _endpoint: EndpointId) {}
-}
-
-/// What is to be given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Withdraw {
-    Delivery {
-        endpoint: EndpointId,
-        delivery: DeliveryId,
-    },
-    Endpoint(EndpointId),
-    /// Everything: the node's leases may be another's by now.
-    All,
 }
 
 /// What a claim found.
@@ -496,7 +456,7 @@ pub trait Store: Send + Sync + 'static {
     /// Erases a request with its deliveries and attempts. `false`: there is none.
     async fn erase(&self, workspace: WorkspaceId, request: RequestId, now: Timestamp) -> Result<bool, Error>;
 
-    /// Erases up to `most` messages, and as many attempts and keys, that are past their time, and finishes what
+    /// Erases up to `most` messages, and as many attempts, keys and counts, that are past their time, and finishes what
     /// deletions and pauses left pending. Returns whether more is left.
     async fn prune(&self, now: Timestamp, most: usize) -> Result<bool, Error>;
 
@@ -651,6 +611,31 @@ pub trait Store: Send + Sync + 'static {
         page: Page,
         now: Timestamp,
     ) -> Result<Paged<row::Delivery>, Error>;
+
+    /// Writes down what was counted since this was last called. Whoever asks for [`Store::stats`] at this node sees it
+    /// anyway, those at others from then on, and what was not written is lost in a crash: the counts, nothing else.
+    ///
+    /// # Errors
+    /// Some of it may not be written: call again. What is written twice counts once.
+    async fn roll_up(&self, now: Timestamp) -> Result<(), Error>;
+
+    /// What a workspace, or a part of it, did in the steps of a span, and what it has pending now. `None`: there is no
+    /// such source, destination or webhook. What nodes counted that died before they wrote it down is missing.
+    async fn stats(
+        &self,
+        workspace: WorkspaceId,
+        scope: stats::Scope,
+        span: Span,
+    ) -> Result<Option<stats::Stats>, Error>;
+
+    /// How the destinations and webhooks of a workspace did in all of a span that counts in ten minutes, and what they
+    /// have pending now: at most [`stats::ENDPOINTS_MAX`], those that do worst first. Those without an attempt and
+    /// without anything pending are left out.
+    async fn endpoint_stats(
+        &self,
+        workspace: WorkspaceId,
+        span: Span,
+    ) -> Result<Vec<stats::EndpointStats>, Error>;
 
     /// What tells whether secrets can be opened: the sealed word that is kept. Keeps `fresh` if there is none yet.
     async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error>;

@@ -42,6 +42,7 @@ mod state;
 mod store;
 mod sweep;
 mod take_over;
+mod tally;
 mod tx;
 mod upkeep;
 mod write;

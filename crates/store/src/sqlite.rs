@@ -26,6 +26,7 @@ mod resend;
 mod scan;
 mod settle;
 mod store;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -41,6 +42,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clients::Served;
+use crate::tally::SharedTally;
 use crate::{Error, Policy};
 use engine::Engine;
 use writer::{Answer, Shared, Task};
@@ -80,6 +82,7 @@ pub struct Sqlite {
     readers: Arc<Readers>,
     policy: Policy,
     served: Served,
+    tally: SharedTally,
     wal: PathBuf,
     /// Given up once the writer has ended.
     lock: Mutex<Option<File>>,
@@ -117,7 +120,7 @@ impl Sqlite {
         }));
         let checkpointer = Connection::open(&database)?;
         checkpointer.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
-        let served = engine.config.served.clone();
+        let (served, tally) = (engine.config.served.clone(), engine.tally.clone());
         let shared = Arc::new(Shared::new());
         let (tasks, writer) = writer::start(engine, checkpointer, Arc::clone(&shared))?;
         Ok(Self {
@@ -126,6 +129,7 @@ impl Sqlite {
             shared,
             policy,
             served,
+            tally,
             wal: directory.join(format!("{DATABASE_FILE}-wal")),
             readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()) }),
             lock: Mutex::new(Some(lock)),

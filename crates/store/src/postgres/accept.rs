@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use restante_core::id::{Key, RequestId, Tail};
 use restante_core::message::{Content, MessageId, Received};
+use restante_core::stats::End;
 use restante_core::{Delivery, Timestamp};
 
 use super::Fault;
@@ -11,6 +12,7 @@ use super::codec::{DeliveryRow, REQUEST, Stored, int, small, state_code, tail_co
 use super::columns::{Deliveries, Waiting};
 use super::tx::Tx;
 use crate::Changed;
+use crate::tally::Counted;
 
 pub(super) use crate::code::PRICE;
 
@@ -132,6 +134,7 @@ impl Tx {
             ],
         )
         .await?;
+        self.staged.counted.push(Counted::Accepted { workspace, source: Some(source), at: now });
         self.tell_workspace(workspace, Changed::Request(id));
         self.fan_out(workspace, MessageId::Request(id), Content::Request(received), &endpoints, now).await?;
         Ok(id)
@@ -189,6 +192,11 @@ impl Tx {
     fn new_delivery(&mut self, new: &NewDelivery) -> Result<(Stored, i64), Fault> {
         let view = self.endpoint(new.endpoint)?;
         let stored = new.stored(view.settings.version, view.standing.behind_pause(new.now), self.me);
+        let (endpoint, at) = (new.endpoint, new.now);
+        self.staged.counted.push(Counted::Made { endpoint, at });
+        if new.birth == Birth::Refused {
+            self.staged.counted.push(Counted::Ended { endpoint, end: End::Failed, at });
+        }
         if new.birth == Birth::Due {
             self.staged.planned.push((new.endpoint, stored.row.life.due_at.millis()));
         }

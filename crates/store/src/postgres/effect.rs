@@ -10,10 +10,12 @@ use tokio::sync::oneshot;
 
 use super::accept::Birth;
 use super::codec::Stored;
+use super::columns::Place;
 use super::job::Job;
 use super::node::{Node, lock};
 use super::plan::{Plan, Share, Verdict, Written};
 use super::state::State;
+use crate::tally::Counted;
 use crate::{Accepted, Change, Changed, Content, EventReceipt, Finished, Lease, Parcel, Published, Settled};
 
 impl Plan {
@@ -70,6 +72,7 @@ impl Plan {
                 _ => {}
             }
         }
+        node.tally.lock().count(&state.config, &effect.counted);
         let back = state.dispatch(effect.parcels, tenure);
         drop(state);
         node.give_back(back);
@@ -93,6 +96,7 @@ struct Effect {
     changes: Vec<Change>,
     hints: BTreeSet<i64>,
     answers: Vec<Reply>,
+    counted: Vec<Counted>,
 }
 
 enum Reply {
@@ -117,6 +121,9 @@ impl Effect {
     fn message(&mut self, state: &mut State, written: Written, content: &Arc<Content>) -> bool {
         let (id, now) = (written.id, written.place.now);
         let mut crowded = false;
+        let Place { workspace, feed, .. } = written.place;
+        let source = matches!(id, MessageId::Request(_)).then_some(feed);
+        self.counted.push(Counted::Accepted { workspace, source, at: now });
         if self.watched {
             let what = match id {
                 MessageId::Request(id) => Changed::Request(id),
@@ -127,6 +134,7 @@ impl Effect {
         }
         for (stored, birth, _) in written.deliveries {
             let endpoint = stored.row.endpoint;
+            self.counted.push(Counted::Made { endpoint, at: now });
             match birth {
                 Birth::Leased => {
                     self.lease(state, &stored, id, content, now, written.workspace);
@@ -190,6 +198,8 @@ impl Effect {
             return None;
         }
         state.let_go(key);
+        self.counted.extend(Counted::attempt(endpoint, &judged.attempt));
+        self.counted.extend(Counted::change(endpoint, key, &judged.stored.row.life, &judged.life));
         if judged.life.state == Stage::Pending {
             state.agenda.plan(&mut state.config, endpoint, judged.life.due_at.millis());
         }

@@ -24,6 +24,7 @@ use crate::email::told::About;
 use crate::email::{Frozen, NewEmail, Sending, Sent, kept_key, mailboxes_draft, suppression_key, with_id};
 use crate::receipts::write_items;
 use crate::record::{Kind, Mode};
+use crate::tally::Counted;
 use crate::{Changed, Content, Created, Error, Lease};
 
 pub(super) use told::Mailed;
@@ -190,6 +191,7 @@ impl Tx {
             tests.push(matches!(&content.message, Message::Email(mail) if mail.test));
             senders.push(new.frozen.details.from.email.as_str());
             times.push(scheduled_at.map(Timestamp::millis));
+            self.staged.counted.push(Counted::Accepted { workspace, source: None, at: now });
             self.tell_workspace(workspace, Changed::Email(*id));
         }
         if emails.is_empty() {

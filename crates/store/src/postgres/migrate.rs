@@ -20,6 +20,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/postgres/0002_outbound.sql"),
     },
     Migration { number: 3, name: "email", sql: include_str!("../../migrations/postgres/0003_email.sql") },
+    Migration { number: 4, name: "tally", sql: include_str!("../../migrations/postgres/0004_tally.sql") },
 ];
 
 /// Held while migrations run: any number that nobody else takes.

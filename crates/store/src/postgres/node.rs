@@ -20,6 +20,7 @@ use super::state::State;
 
 use crate::clients::Served;
 use crate::endpoint::ContentBytes;
+use crate::tally::SharedTally;
 use crate::{Change, Error, Policy};
 
 /// Held while a node chooses its slot: any number that nobody else takes.
@@ -37,6 +38,8 @@ pub(super) struct Node {
     pub(super) lanes: Arc<FreeLanes>,
     pub(super) content_bytes: ContentBytes,
     pub(super) served: Served,
+    /// Locked behind `state`, never before it.
+    pub(super) tally: SharedTally,
     /// Held while slots are asked for.
     pub(super) asking: tokio::sync::Mutex<()>,
     /// When slots of an endpoint were last asked for, by the monotonic clock.
@@ -91,6 +94,7 @@ impl Node {
             policy,
             content_bytes: state.agenda.content_bytes.clone(),
             served: state.config.served.clone(),
+            tally: SharedTally::default(),
             asking: tokio::sync::Mutex::new(()),
             asked: Mutex::default(),
             state: Mutex::new(state),

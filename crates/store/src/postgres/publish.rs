@@ -13,6 +13,7 @@ use super::columns::{Messages, Place};
 use super::sql::Sql;
 use super::tx::Tx;
 use crate::receipts::{read_receipts, write_receipts};
+use crate::tally::Counted;
 use crate::{Change, Changed, Content, EventReceipt, KeyClaim, Published};
 
 /// An event that is about to be stored.
@@ -50,6 +51,8 @@ impl Tx {
             }
         }
         self.store_events(&routed).await?;
+        let accepted = Counted::Accepted { workspace: row, source: None, at: now };
+        self.staged.counted.extend(routed.iter().map(|_| accepted));
         Ok(Published::Fresh { events: receipts, crowded: self.is_crowded() })
     }
 

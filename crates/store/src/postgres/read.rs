@@ -14,6 +14,7 @@ mod mail;
 mod records;
 mod resend;
 mod skipped;
+mod stats;
 mod views;
 
 use std::collections::{HashMap, HashSet};
@@ -39,6 +40,7 @@ pub(super) use mail::known_send;
 pub(super) use records::{record, record_by_lookup, records};
 pub(super) use resend::{attempts_kept_from, count_replay, failed_in, find_webhook};
 pub(super) use skipped::Skipped;
+pub(super) use stats::{endpoint_stats, stats};
 
 use views::{EndpointView, FeedView, MessageView};
 

@@ -10,6 +10,7 @@ use restante_core::health::Health;
 use restante_core::id::{
     DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
+use restante_core::stats::Span;
 use tokio::sync::{Notify, broadcast, oneshot};
 
 use super::Postgres;
@@ -22,7 +23,7 @@ use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
     KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried,
-    Settled, Store, Updated, Vitals, Window, row,
+    Settled, Store, Updated, Vitals, Window, row, stats,
 };
 
 /// What has to be alone to change a kind of record: nodes keep these in memory.
@@ -522,6 +523,39 @@ impl Store for Postgres {
             .await?;
         found.items.iter_mut().for_each(|it| self.node.served.show(it));
         Ok(found)
+    }
+
+    async fn roll_up(&self, now: Timestamp) -> Result<(), Error> {
+        Ok(self.node.roll_up(now).await?)
+    }
+
+    async fn stats(
+        &self,
+        workspace: WorkspaceId,
+        scope: stats::Scope,
+        span: Span,
+    ) -> Result<Option<stats::Stats>, Error> {
+        let tally = self.node.tally.clone();
+        self.node
+            .read(move |sql| {
+                let tally = tally.clone();
+                Box::pin(async move { read::stats(sql, &tally, workspace, scope, span).await })
+            })
+            .await
+    }
+
+    async fn endpoint_stats(
+        &self,
+        workspace: WorkspaceId,
+        span: Span,
+    ) -> Result<Vec<stats::EndpointStats>, Error> {
+        let tally = self.node.tally.clone();
+        self.node
+            .read(move |sql| {
+                let tally = tally.clone();
+                Box::pin(async move { read::endpoint_stats(sql, &tally, workspace, span).await })
+            })
+            .await
     }
 
     async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error> {

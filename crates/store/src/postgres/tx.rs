@@ -17,6 +17,7 @@ use super::sql::{Params, Sql};
 use super::state::State;
 use crate::code::SENDING;
 use crate::endpoint::{Endpoint, Settings};
+use crate::tally::Counted;
 use crate::{Change, Changed, Content, Lease, Parcel, Withdraw};
 
 /// Of endpoints with the due times and keys to look at from: the endpoint, that key, and the earliest due time there is.
@@ -73,6 +74,7 @@ pub(super) struct Staged {
     pub(super) replays_ready: bool,
     /// Endpoints that may have pending rows that are over, or have none any more.
     pub(super) unswept: Vec<(i64, bool)>,
+    pub(super) counted: Vec<Counted>,
 }
 
 impl Deref for Tx {
@@ -257,6 +259,7 @@ impl Tx {
             ],
         )
         .await?;
+        self.staged.counted.extend(Counted::change(row.endpoint, row.key, &row.life, life));
         self.write_work(stored, life).await?;
         self.write_skipped(stored, life).await?;
         if sending && stored.node == Some(self.me) && !self.staged_begun(row.key) {

@@ -194,6 +194,9 @@ impl Node {
         for key in staged.building {
             state.building.remove(&key);
         }
+        if !staged.counted.is_empty() {
+            self.tally.lock().count(&state.config, &staged.counted);
+        }
         let back = state.dispatch(parcels, tenure);
         for what in staged.withdrawals {
             state.withdraw(what);

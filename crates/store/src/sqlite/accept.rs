@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use restante_core::id::{Id, Key, RequestId, Tail, WorkspaceId};
 use restante_core::message::{Content, MessageId, Received};
+use restante_core::stats::End;
 use restante_core::{Delivery, Timestamp};
 use rusqlite::params;
 
@@ -11,6 +12,7 @@ use super::Fault;
 use super::codec::{DeliveryRow, state_code};
 use super::engine::Engine;
 use crate::row::ChargeReason;
+use crate::tally::Counted;
 use crate::{Accepted, Change, Changed, Grant, Incoming, Lease, Parcel};
 
 pub(super) use crate::code::PRICE;
@@ -48,7 +50,8 @@ impl Engine {
         replay_of: Option<RequestId>,
     ) -> Result<RequestId, Fault> {
         let entry = &self.config.sources[&source];
-        let workspace_id = self.config.workspaces.get(&entry.workspace).map(|it| it.id);
+        let workspace = entry.workspace;
+        let workspace_id = self.config.workspaces.get(&workspace).map(|it| it.id);
         let endpoints = entry.endpoints.clone();
         let fanout = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
         let key = self.take_keys(now, 1 + fanout)?;
@@ -73,6 +76,7 @@ impl Engine {
                 &received.body[..],
             ])?;
         self.history.add(source, key.value());
+        self.staged.counted.push(Counted::Accepted { workspace, source: Some(source), at: now });
         if let Some(workspace) = workspace_id.filter(|_| self.watched) {
             self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
         }
@@ -155,6 +159,7 @@ impl Engine {
                 new.retry_of,
             ])?;
         self.history.add(new.endpoint, new.key.value());
+        self.staged.counted.push(Counted::Made { endpoint: new.endpoint, at: new.now });
         match new.birth {
             Birth::Leased => self.count_lease(DeliveryRow {
                 key: new.key.value(),
@@ -174,7 +179,11 @@ impl Engine {
                 self.overflowed |= self.flows(new.endpoint);
                 self.plan(new.endpoint, new.due_at.millis());
             }
-            Birth::Skipped | Birth::Refused => {}
+            Birth::Refused => {
+                let refused = Counted::Ended { endpoint: new.endpoint, end: End::Failed, at: new.now };
+                self.staged.counted.push(refused);
+            }
+            Birth::Skipped => {}
         }
         Ok(())
     }

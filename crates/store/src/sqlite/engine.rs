@@ -23,6 +23,7 @@ use super::prune::{EventPass, Wipe};
 use super::{Fault, meta, migrate, set_meta};
 use crate::agenda::Agenda;
 use crate::endpoint::{Endpoint, Settings};
+use crate::tally::{self, Counted, SharedTally};
 use crate::{Change, Changed, Dispatch, Parcel, Policy, Vitals, Withdraw};
 
 /// How many commits pass between two writes of the lease floor.
@@ -45,6 +46,7 @@ pub struct Engine {
     /// The rows of deliveries leased now: what settles next need not be read.
     pub(super) leases: FxHashMap<i64, DeliveryRow>,
     pub(super) staged: Staged,
+    pub(super) tally: SharedTally,
     pub(super) wipe: Wipe,
     /// Whether a delivery made since this was last reset found its lane full of work that flows.
     pub(super) overflowed: bool,
@@ -77,6 +79,9 @@ pub(super) struct Staged {
     pub(super) widened: Vec<EndpointId>,
     pub(super) changes: Vec<Change>,
     pub(super) settings: Vec<(Arc<Endpoint>, Arc<Settings>)>,
+    pub(super) counted: Vec<Counted>,
+    /// Rows of the tally that were written.
+    pub(super) tallied: Vec<tally::Row>,
 }
 
 /// How much was staged when a savepoint began.
@@ -87,6 +92,8 @@ pub(super) struct StagedSoFar {
     widened: usize,
     changes: usize,
     settings: usize,
+    counted: usize,
+    tallied: usize,
 }
 
 impl Engine {
@@ -110,6 +117,7 @@ impl Engine {
             event_pass: EventPass::default(),
             leases: FxHashMap::default(),
             staged: Staged::default(),
+            tally: SharedTally::default(),
             overflowed: false,
             wipe: Wipe::default(),
             watched: false,
@@ -210,6 +218,11 @@ impl Engine {
             }
         }
         self.staged.changes = staged.changes;
+        if !staged.counted.is_empty() || !staged.tallied.is_empty() {
+            let mut tally = self.tally.lock();
+            tally.note_written(&staged.tallied);
+            tally.count(&self.config, &staged.counted);
+        }
         Ok(())
     }
 
@@ -248,6 +261,8 @@ impl Engine {
         staged.widened.truncate(before.widened);
         staged.changes.truncate(before.changes);
         staged.settings.truncate(before.settings);
+        staged.counted.truncate(before.counted);
+        staged.tallied.truncate(before.tallied);
         self.reload()?;
         self.staged = staged;
         Ok(())
@@ -264,6 +279,8 @@ impl Engine {
             widened: self.staged.widened.len(),
             changes: self.staged.changes.len(),
             settings: self.staged.settings.len(),
+            counted: self.staged.counted.len(),
+            tallied: self.staged.tallied.len(),
         })
     }
 
@@ -306,6 +323,7 @@ impl Engine {
 
     /// Writes what rules made of a delivery, with the running attempt's columns of `row`.
     pub(super) fn write_delivery(&mut self, row: &DeliveryRow, life: &Delivery) -> Result<(), Fault> {
+        self.staged.counted.extend(Counted::change(row.endpoint, row.key, &row.life, life));
         if let Some(leased) = self.leases.get_mut(&row.key) {
             leased.life = life.clone();
         }

@@ -22,6 +22,7 @@ use crate::email::{
 };
 use crate::receipts::write_items;
 use crate::record::{Kind, Mode};
+use crate::tally::Counted;
 use crate::{Change, Changed, Created, KeyClaim, Lease};
 
 impl Engine {
@@ -92,6 +93,7 @@ impl Engine {
                 scheduled_at.map(Timestamp::millis),
                 key
             ])?;
+        self.staged.counted.push(Counted::Accepted { workspace, source: None, at: now });
         let owner = self.config.workspaces.get(&workspace).map(|entry| entry.id);
         let about =
             About { email: id, workspace: owner.unwrap_or(WorkspaceId::from_uuid(0)), details: &details };

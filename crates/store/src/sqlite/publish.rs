@@ -12,6 +12,7 @@ use super::codec::EVENT;
 use super::engine::Engine;
 use crate::endpoint::Feed;
 use crate::receipts::{messages_of, read_receipts, write_receipts};
+use crate::tally::Counted;
 use crate::{Change, Changed, EventReceipt, KeyClaim, NewEvent, Published, Publishing};
 
 impl Engine {
@@ -33,6 +34,7 @@ impl Engine {
         let mut events = Vec::with_capacity(publishing.events.len());
         for event in publishing.events {
             events.push(self.store_event(workspace, event, now)?);
+            self.staged.counted.push(Counted::Accepted { workspace, source: None, at: now });
         }
         if let Some(claim) = &publishing.claim {
             self.hold_key(workspace, claim, &events, now)?;

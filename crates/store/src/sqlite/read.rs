@@ -9,6 +9,7 @@ mod lists;
 mod log;
 mod mail;
 mod records;
+mod stats;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -35,6 +36,9 @@ use crate::{Policy, row};
 
 pub(super) use ledger::{balance, ledger};
 pub(super) use records::{record, record_by_lookup, records};
+#[cfg(test)]
+pub(super) use stats::{BACKLOG, parts_sql, waiting_sql};
+pub(super) use stats::{endpoint_stats, stats};
 
 /// What a delivery's endpoint is, as the tables say now.
 struct EndpointView {

@@ -13,6 +13,7 @@ use super::codec::{DeliveryRow, failure_code, result_code, status_of};
 use super::engine::Engine;
 use crate::email::lost_behind_data;
 use crate::endpoint::Feed;
+use crate::tally::Counted;
 use crate::{Changed, Finished, Settled};
 
 pub(super) use crate::code::PROMPT_MS;
@@ -57,6 +58,7 @@ impl Engine {
             self.insert_attempt(&row, &attempt, finished.endpoint_version, settlement.uses_budget)?;
             row.started_at = None;
         }
+        self.staged.counted.extend(Counted::attempt(row.endpoint, &attempt));
         self.write_delivery(&row, &settlement.delivery)?;
         if let Some(turn) = &settlement.health {
             self.turn_health(row.endpoint, turn, attempt.ended_at)?;

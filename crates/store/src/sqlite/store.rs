@@ -10,6 +10,7 @@ use restante_core::health::Health;
 use restante_core::id::{
     DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
+use restante_core::stats::Span;
 use rusqlite::OptionalExtension;
 use tokio::sync::{Notify, broadcast};
 
@@ -22,11 +23,13 @@ use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
     KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried,
-    Settled, Store, Updated, Vitals, Window, row,
+    Settled, Store, Updated, Vitals, Window, row, stats,
 };
 
 /// Leases settled as lost in one transaction when taking over.
 const TAKE_OVER_CHUNK: usize = 1000;
+/// Rows of the tally written in one transaction: others commit in between.
+const ROLL_UP_ROWS: usize = 500;
 
 #[async_trait]
 impl Store for Sqlite {
@@ -405,6 +408,34 @@ impl Store for Sqlite {
             .await?;
         found.items.iter_mut().for_each(|it| self.served.show(it));
         Ok(found)
+    }
+
+    async fn roll_up(&self, now: Timestamp) -> Result<(), Error> {
+        // A server where nothing happens writes nothing.
+        if !self.tally.lock().begin_round(now) {
+            return Ok(());
+        }
+        while self.write(Task::Alone, |engine| engine.roll_up(ROLL_UP_ROWS)).await? {}
+        Ok(())
+    }
+
+    async fn stats(
+        &self,
+        workspace: WorkspaceId,
+        scope: stats::Scope,
+        span: Span,
+    ) -> Result<Option<stats::Stats>, Error> {
+        let tally = self.tally.clone();
+        self.read(move |conn| read::stats(conn, &tally, workspace, scope, span)).await
+    }
+
+    async fn endpoint_stats(
+        &self,
+        workspace: WorkspaceId,
+        span: Span,
+    ) -> Result<Vec<stats::EndpointStats>, Error> {
+        let tally = self.tally.clone();
+        self.read(move |conn| read::endpoint_stats(conn, &tally, workspace, span)).await
     }
 
     async fn secret_check(&self, fresh: Option<Sealed>) -> Result<Option<Sealed>, Error> {

@@ -7,6 +7,7 @@ mod lists;
 mod migration;
 mod random;
 mod rollback;
+mod tally;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -272,6 +272,28 @@ pub(super) const TABLES: &[Table] = &[
         select: "SELECT workspace, day, used FROM replay_quota",
         counted: "replay_quota",
     },
+    // Turned round, so that the numbers that nodes are given are others.
+    Table {
+        name: "tally",
+        columns: &[
+            ("workspace", BIG),
+            ("scope", BIG),
+            ("step", INT),
+            ("at", BIG),
+            ("series", BIG),
+            ("kept_until", BIG),
+            ("accepted", BIG),
+            ("delivered", BIG),
+            ("failed", BIG),
+            ("attempts", BIG),
+            ("attempts_failed", BIG),
+            ("arrival", BYTES),
+            ("duration", BYTES),
+        ],
+        select: "SELECT workspace, scope, step, at, -series, kept_until, accepted, delivered, failed, attempts, \
+             attempts_failed, arrival, duration FROM tally",
+        counted: "tally",
+    },
     Table {
         name: "secret_check",
         columns: &[("id", INT), ("sealed", TEXT)],

@@ -82,6 +82,7 @@ pub(crate) async fn fill(world: &mut World) -> Filled {
     assert!(world.store.data_sent(sending.lease).await.unwrap());
     in_flight.push(sending);
     let back = paused_and_back(world).await;
+    world.store.roll_up(world.now).await.unwrap();
     Filled {
         workspaces: [first, second],
         webhooks: vec![replayed, degraded, recovered, paused, back],

@@ -4,9 +4,11 @@ use std::fmt::Debug;
 
 use restante_core::event::EventType;
 use restante_core::id::{Key, WorkspaceId};
+use restante_core::stats::{Breadth, Span};
 use restante_store::conformance::World;
 use restante_store::record::Kind;
 use restante_store::row::{DeliveryFilter, EmailFilter, EventFilter, LogFilter, LogStatus, RequestFilter};
+use restante_store::stats::Scope;
 use restante_store::{BulkRetry, Page, Paged, Start};
 
 use crate::fill::Filled;
@@ -70,11 +72,24 @@ pub(crate) async fn all(world: &World, filled: &Filled) -> Vec<String> {
         .await;
         deliveries(&mut told, world, filled, workspace).await;
         emails(&mut told, world, workspace).await;
+        stats(&mut told, world, workspace).await;
     }
     logs(&mut told, world, filled).await;
     told.push(format!("{:?}", world.store.healths(filled.webhooks.clone()).await.unwrap()));
     told.push(format!("{:?}", world.store.secret_check(None).await.unwrap()));
     told
+}
+
+async fn stats(told: &mut Vec<String>, world: &World, workspace: WorkspaceId) {
+    let (store, now) = (&world.store, world.now);
+    for hours in [1, 24, 168] {
+        let span = Span::last(hours, Breadth::Workspace, now);
+        let stats = store.stats(workspace, Scope::Workspace, span).await.unwrap().unwrap();
+        told.push(format!("stats of {hours} h: {stats:?}"));
+    }
+    let span = Span::last(48, Breadth::Part, now);
+    let endpoints = store.endpoint_stats(workspace, span).await.unwrap();
+    told.extend(endpoints.iter().map(|it| format!("stats: {it:?}")));
 }
 
 async fn emails(told: &mut Vec<String>, world: &World, workspace: WorkspaceId) {

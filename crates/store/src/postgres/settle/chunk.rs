@@ -21,6 +21,7 @@ use crate::postgres::config::{STANDING_COLUMNS, read_standing};
 use crate::postgres::jobs::Tallies;
 use crate::postgres::mail::Mailed;
 use crate::postgres::tx::{EndpointView, Tx};
+use crate::tally::Counted;
 use crate::{Changed, Finished, Policy, Settled};
 
 /// What became of a result.
@@ -155,6 +156,7 @@ impl Tx {
             };
             let endpoint = judged.stored.row.endpoint;
             let is_mail = chunk.is_mail(endpoint);
+            self.staged.counted.extend(Counted::attempt(endpoint, &judged.attempt));
             if judged.stored.node == Some(self.me) {
                 self.staged.ended.push(key);
             }

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::postgres::Fault;
 use crate::postgres::codec::{Stored, cause_code, int, small, state_code};
 use crate::postgres::tx::Tx;
+use crate::tally::Counted;
 
 /// A locked delivery as it was, with the columns of its first attempt and the job as they are to be, and what rules
 /// made of it.
@@ -56,6 +57,10 @@ impl Tx {
             ],
         )
         .await?;
+        let changes = lives.iter().filter_map(|(stored, life)| {
+            Counted::change(stored.row.endpoint, stored.row.key, &stored.row.life, life)
+        });
+        self.staged.counted.extend(changes);
         self.write_works(lives).await?;
         self.write_skippeds(lives).await
     }
