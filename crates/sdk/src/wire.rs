@@ -28,6 +28,7 @@ mod secret;
 mod send_email;
 mod server;
 mod source;
+mod stats;
 mod stream;
 mod suppression;
 mod template;
@@ -71,6 +72,9 @@ pub use secret::Secret;
 pub use send_email::{EmailChange, SendEmail, SendTemplate, UseTemplate};
 pub use server::{Found, OwnKey, PrivateTargets, Server};
 pub use source::{NewSource, Source, SourceAnswer, SourceChange};
+pub use stats::{
+    Backlog, EndpointKind, EndpointStats, EndpointStatsList, Figures, Stats, StatsPoint, WantedStats,
+};
 pub use stream::{FollowStream, Lagged, StreamEvent};
 pub use suppression::{NewSuppression, Suppression, SuppressionReason};
 pub use template::{

@@ -31,6 +31,7 @@ mod replays;
 mod requests;
 mod server;
 mod sources;
+mod stats;
 mod stream;
 mod suppressions;
 mod templates;
@@ -181,6 +182,8 @@ fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(replays::replay_delivery))
         .routes(routes!(replays::recover))
         .routes(routes!(notices::list))
+        .routes(routes!(stats::get))
+        .routes(routes!(stats::endpoints))
         .routes(routes!(workspaces::get, workspaces::update))
         .routes(routes!(workspaces::list, workspaces::create))
         .routes(routes!(credits::get))

@@ -52,6 +52,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(8);
 const DETACH_TIME: Duration = Duration::from_millis(500);
 /// How long results may take to be recorded after that.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
+/// How long the last counts may take to be written down.
+const ROLL_UP_TIME: Duration = Duration::from_millis(300);
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +85,7 @@ pub struct Server {
     /// A page's address that signs in with that key, once.
     pub sign_in_link: Option<String>,
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     dispatcher: Arc<Dispatcher>,
     stopping: watch::Sender<bool>,
     connections: Arc<Semaphore>,
@@ -191,7 +194,8 @@ impl Server {
             first.spawn(Arc::clone(&dispatcher).claim()),
             first.spawn(upkeep::prune(Arc::clone(&store), Arc::clone(&clock))),
             first.spawn(upkeep::take_over(Arc::clone(&store), Arc::clone(&clock))),
-            first.spawn(upkeep::bulk_retries(Arc::clone(&store), clock)),
+            first.spawn(upkeep::bulk_retries(Arc::clone(&store), Arc::clone(&clock))),
+            first.spawn(upkeep::roll_up(Arc::clone(&store), Arc::clone(&clock))),
             first.spawn(upkeep::note_use_of_keys(state)),
             first.spawn(serve(door, listener, handles.to_vec())),
         ];
@@ -202,6 +206,7 @@ impl Server {
             fresh_key,
             sign_in_link,
             store,
+            clock,
             dispatcher,
             stopping,
             connections,
@@ -224,6 +229,10 @@ impl Server {
         until(SETTLE_TIME, || dispatcher.in_flight() == 0 && dispatcher.unsettled() == 0).await;
         for task in &self.tasks {
             task.abort();
+        }
+        let rolled_up = tokio::time::timeout(ROLL_UP_TIME, self.store.roll_up(self.clock.now())).await;
+        if !matches!(rolled_up, Ok(Ok(()))) {
+            tracing::warn!("the counts of the last seconds are not written down");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What has to be done now and then: erase what expired, go on with bulk retries, note when keys were used.
+//! What has to be done now and then: erase what expired, go on with bulk retries, note when keys were used, write down
+//! what was counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ const BULK_MAX: usize = 200;
 const NOTE_USE_EVERY: Duration = Duration::from_secs(60);
 /// How often it is looked whether another node has died.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
+/// How often what was counted is written down: a crash loses what was counted since, and no message.
+const ROLL_UP_EVERY: Duration = Duration::from_secs(5);
 /// Bulk retries looked at in one round.
 const BULK_PAGE: usize = 100;
 
@@ -67,6 +70,16 @@ pub(crate) async fn take_over(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
             Err(error) => {
                 tracing::warn!(error.message = %error, "what other nodes left behind cannot be taken over yet");
             }
+        }
+    }
+}
+
+/// Writes down what was counted, for as long as the server runs.
+pub(crate) async fn roll_up(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
+    loop {
+        tokio::time::sleep(ROLL_UP_EVERY).await;
+        if let Err(error) = store.roll_up(clock.now()).await {
+            tracing::warn!(error.message = %error, "what was counted cannot be written down yet");
         }
     }
 }

@@ -52,6 +52,8 @@ calls! {
         REQUESTS_LIST "requests.list" GET "/v1/requests",
         SOURCES_GET "sources.get" GET "/v1/sources/{id}",
         SOURCES_LIST "sources.list" GET "/v1/sources",
+        STATS_ENDPOINTS "stats.endpoints" GET "/v1/stats/endpoints",
+        STATS_GET "stats.get" GET "/v1/stats",
         STREAM_FOLLOW "stream.follow" GET "/v1/stream",
         SUPPRESSIONS_LIST "suppressions.list" GET "/v1/suppressions",
         SYSTEM_FIND "system.find" GET "/v1/find/{id}",

@@ -37,6 +37,7 @@ nouns! {
     suppressions Suppressions "Mailboxes that get no mail.";
     webhooks Webhooks "Endpoints of customers.";
     notices Notices "What owners were told about webhooks.";
+    stats Stats "What went through, how quickly, and what waits.";
     workspace Workspace "The workspace of the key.";
     workspaces Workspaces "All workspaces; for the scope `admin`.";
     keys Keys "Credentials.";

@@ -112,6 +112,11 @@ const PUBLISHING: &[Case] = &[
     ("webhooks.recover", "POST /v1/webhooks/whk_1/recover", r#"{"since":"2026-11-29T23:19:41.000Z"}"#,
         refused!(|c| c.webhooks().recover("whk_1", &Window::since(AT)))),
     ("notices.list", "GET /v1/notices", "", refused!(|c| c.notices().list(&Paging::default()))),
+    ("stats.get", "GET /v1/stats?hours=3&webhook=whk_1", "",
+        refused!(|c| c.stats().get(
+            &WantedStats { hours: Some(3), webhook: Some("whk_1".into()), ..Default::default() }))),
+    ("stats.endpoints", "GET /v1/stats/endpoints?hours=48", "", refused!(|c| c.stats().endpoints(Some(48)))),
+    ("stats.endpoints", "GET /v1/stats/endpoints", "", refused!(|c| c.stats().endpoints(None))),
 ];
 
 #[rustfmt::skip]

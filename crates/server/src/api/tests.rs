@@ -13,6 +13,7 @@ mod live;
 mod mail;
 mod publishing;
 mod signing_in;
+mod stats;
 mod webhooks;
 
 use std::collections::BTreeMap;

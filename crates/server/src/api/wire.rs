@@ -4,6 +4,7 @@ mod email;
 mod history;
 mod mail;
 mod outbound;
+mod stats;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ pub(crate) use outbound::{
     AttemptLog, BatchItem, Event, LoggedAttempt, Notice, PublishedBatch, PublishedEvent, Recovery, Replay,
     ReplayPreview, Secret, Webhook, WebhookTest,
 };
+pub(crate) use stats::{EndpointList, Stats};
 
 /// One page of a list, newest first unless the call says otherwise.
 #[derive(Debug, Serialize, ToSchema)]

@@ -189,3 +189,22 @@ fn workspaces_keys_and_credits_come_back() {
     assert_eq!(credits.ledger.data[0].at, Timestamp::from_millis(1_795_994_381_000));
     answered::<Health>(r#"{"status":"ready"}"#);
 }
+
+#[test]
+fn statistics_come_back() {
+    let figures = r#""accepted":2,"delivered":1,"failed":0,"attempts":2,"attempts_failed":1,"arrival_p50_ms":992,
+        "arrival_p95_ms":992,"duration_p50_ms":null,"duration_p95_ms":null"#;
+    let backlog = r#"{"pending":10000,"at_least":true,"oldest_due_at":"2026-11-29T23:19:41.000Z"}"#;
+    let span = r#""since":"2026-11-29T22:20:00.000Z","until":"2026-11-29T23:19:41.000Z""#;
+    let stats: Stats = answered(&format!(
+        r#"{{"object":"stats",{span},"step_seconds":60,"points":[{{"at":"2026-11-29T22:20:00.000Z",{figures}}}],
+        "totals":{{{figures}}},"backlog":{backlog}}}"#
+    ));
+    assert_eq!((stats.points[0].figures.arrival_p95_ms, stats.backlog.pending), (Some(992), 10_000));
+    assert_eq!(stats.points[0].figures, stats.totals);
+    let list: EndpointStatsList = answered(&format!(
+        r#"{{"object":"list",{span},"data":[{{"endpoint_id":"whk_1","kind":"webhook","source_id":null,"attempts":8,
+        "attempts_failed":1,"success_rate":0.875,"duration_p50_ms":15,"duration_p95_ms":17,"backlog":{backlog}}}]}}"#
+    ));
+    assert_eq!((&list.data[0].kind, list.data[0].success_rate), (&EndpointKind::Webhook, Some(0.875)));
+}

@@ -51,5 +51,6 @@ fn what_is_not_wanted_is_not_in_a_query() {
     assert_eq!(query(&ListDeliveries::default()), "");
     assert_eq!(query(&ListWebhookDeliveries::default()), "");
     assert_eq!(query(&FollowStream::default()), "");
+    assert_eq!(query(&WantedStats::default()), "");
     assert_eq!(query(&FollowStream { source: Some("src_1".into()) }), "source=src_1");
 }

@@ -88,6 +88,8 @@ const SHAPES: &[(&str, Option<Again>)] = &[
     ("webhooks.replay_delivery", Some(again::<wire::Delivery>)),
     ("webhooks.recover", Some(again::<wire::Recovery>)),
     ("notices.list", Some(again::<Page<wire::Notice>>)),
+    ("stats.get", Some(again::<wire::Stats>)),
+    ("stats.endpoints", Some(again::<wire::EndpointStatsList>)),
     ("workspace.get", Some(again::<wire::Workspace>)),
     ("workspace.update", Some(again::<wire::Workspace>)),
     ("workspace.get_credits", Some(again::<wire::Credits>)),
