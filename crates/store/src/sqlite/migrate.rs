@@ -17,6 +17,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "outbound", sql: include_str!("../../migrations/sqlite/0002_outbound.sql") },
     Migration { number: 3, name: "email", sql: include_str!("../../migrations/sqlite/0003_email.sql") },
     Migration { number: 4, name: "tally", sql: include_str!("../../migrations/sqlite/0004_tally.sql") },
+    Migration { number: 5, name: "scope", sql: include_str!("../../migrations/sqlite/0005_scope.sql") },
 ];
 
 /// Brings the schema up to date, each migration in a transaction of its own.

@@ -277,12 +277,12 @@ pub(super) fn delivery_keys(
     fanout: i64,
 ) -> Result<Vec<i64>, Fault> {
     let mut keys: Vec<i64> = (message + 1..=message + fanout).collect();
-    let mut statement = conn.prepare_cached(
-        "SELECT key FROM delivery WHERE message = ?1 AND retry_of IS NOT NULL ORDER BY key",
-    )?;
+    let mut statement =
+        conn.prepare_cached("SELECT key FROM delivery WHERE message = ?1 AND retry_of IS NOT NULL")?;
     let rows = statement.query_map([message], |row| row.get::<_, i64>(0))?;
     for key in rows {
         keys.push(key?);
     }
+    keys.sort_unstable();
     Ok(keys)
 }
