@@ -493,7 +493,7 @@ pub trait Store: Send + Sync + 'static {
     /// The balance; `None`: unlimited.
     async fn balance(&self, workspace: WorkspaceId) -> Result<Option<i64>, Error>;
 
-    /// What changed the balance, newest first.
+    /// What changed the balance, newest first. A total is given of up to a hundred thousand lines.
     async fn ledger(&self, workspace: WorkspaceId, page: Page) -> Result<Paged<row::Charge>, Error>;
 
     /// Changes a balance and writes to the ledger what that changed: its sum is the balance. Returns the new one.

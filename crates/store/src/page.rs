@@ -30,7 +30,7 @@ pub struct Paged<T> {
     pub next: Option<Key>,
     /// Go before this for newer items; `None`: this is the newest page.
     pub prev: Option<Key>,
-    /// How many there are in all, if asked.
+    /// How many there are in all, if asked and if that is no more than a read may count.
     pub total: Option<u64>,
 }
 

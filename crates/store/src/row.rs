@@ -189,6 +189,9 @@ pub struct Charge {
     pub reference: Option<String>,
 }
 
+/// Lines of a ledger that are counted for a total; of more there is none.
+pub(crate) const LEDGER_COUNT_MAX: usize = 100_000;
+
 /// What changed a balance. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChargeReason {

@@ -38,9 +38,18 @@ macro_rules! delivery_columns {
     };
 }
 
+// Looked up on its own for each delivery: of a table that is nearly empty the planner may think that it can as well be
+// gone through, and it fills up within a minute of an outage.
+macro_rules! work_of_delivery {
+    () => {
+        "LEFT JOIN LATERAL (SELECT pauses FROM work WHERE work.workspace = delivery.workspace AND work.key = delivery.key \
+         OFFSET 0) AS work ON true"
+    };
+}
+
 macro_rules! delivery_tables {
     () => {
-        "delivery LEFT JOIN work ON work.workspace = delivery.workspace AND work.key = delivery.key"
+        concat!("delivery ", work_of_delivery!())
     };
 }
 
@@ -48,6 +57,8 @@ macro_rules! delivery_tables {
 pub(super) const DELIVERY_COLUMNS: &str = delivery_columns!();
 /// How many they are.
 pub(super) const DELIVERY_WIDTH: usize = 23;
+/// What joins `work` to `delivery`.
+pub(super) const WORK_OF_DELIVERY: &str = work_of_delivery!();
 /// Where they come from, unless the statement joins the two itself.
 pub(super) const DELIVERY_TABLES: &str = delivery_tables!();
 /// One delivery by its workspace and key, for [`read_delivery`].

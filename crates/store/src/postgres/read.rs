@@ -26,7 +26,7 @@ use tokio_postgres::Row;
 
 use super::Fault;
 use super::codec::{
-    DELIVERY_BY_KEY, DELIVERY_COLUMNS, DELIVERY_TABLES, EMAIL, EVENT, REQUEST, Stored, read_delivery,
+    DELIVERY_BY_KEY, DELIVERY_COLUMNS, EMAIL, EVENT, REQUEST, Stored, WORK_OF_DELIVERY, read_delivery,
 };
 use super::config::{ended, workspace_row};
 use super::scan::{by_keys, deliveries_by_keys};
@@ -198,8 +198,9 @@ impl<'a> Reader<'a> {
     ) -> Result<HashMap<i64, Vec<row::Delivery>>, Fault> {
         let first: Vec<i64> = views.iter().flat_map(|view| view.key + 1..=view.key + view.fanout).collect();
         let statement = format!(
-            "{} UNION ALL SELECT {DELIVERY_COLUMNS} FROM {DELIVERY_TABLES} \
-             WHERE delivery.workspace = $1 AND delivery.message = ANY($3) AND delivery.retry_of IS NOT NULL",
+            "{} UNION ALL SELECT {DELIVERY_COLUMNS} FROM unnest($3::bigint[]) AS retried(message) CROSS JOIN LATERAL \
+             (SELECT * FROM delivery WHERE delivery.workspace = $1 AND delivery.message = retried.message \
+             AND delivery.retry_of IS NOT NULL OFFSET 0) AS delivery {WORK_OF_DELIVERY}",
             deliveries_by_keys()
         );
         let rows = self.sql.query(&statement, &[&owner, &first, &keys_of(views)]).await?;

@@ -1,11 +1,16 @@
 //! Walking through a workspace's messages and deliveries in the order of their keys.
 
+use std::collections::HashMap;
+
 use restante_core::Timestamp;
 use restante_core::id::Key;
 
 use super::Fault;
-use super::codec::DELIVERY_COLUMNS;
+use super::codec::{DELIVERY_COLUMNS, WORK_OF_DELIVERY};
 use super::sql::{Sql, sql_limit};
+
+/// Keys that each of several scopes is asked for at once, at least.
+const SHARE_MIN: usize = 16;
 
 /// What is walked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +67,8 @@ fn first_key(millis: i64) -> i64 {
     }
 }
 
-/// Up to `limit` keys of the range in a workspace. `scopes: None`: of all of it.
+/// The next keys of the range in a workspace, up to `limit` of them and none only if there are none. `scopes: None`: of
+/// all of it.
 pub(super) async fn keys(
     sql: &Sql,
     table: Table,
@@ -75,26 +81,61 @@ pub(super) async fn keys(
         Table::Message => ("message", "feed"),
         Table::Delivery => ("delivery", "endpoint"),
     };
-    let order = if range.newest_first { "DESC" } else { "ASC" };
-    let limit = sql_limit(limit);
+    let order = order(range);
     let rows = match scopes {
         None => {
+            let limit = sql_limit(limit);
             let statement = format!(
                 "SELECT key FROM {table} WHERE workspace = $1 AND key > $2 AND key < $3 ORDER BY key {order} LIMIT $4"
             );
             sql.query(&statement, &[&workspace, &range.above, &range.below, &limit]).await?
         }
         Some(scopes) => {
-            // Each scope is read in the order of its index, no further than it can be needed.
-            let statement = format!(
-                "SELECT found.key FROM unnest($5::bigint[]) AS scope(row), LATERAL \
-                 (SELECT key FROM {table} WHERE workspace = $1 AND {scope} = scope.row AND key > $2 AND key < $3 \
-                 ORDER BY key {order} LIMIT $4) AS found ORDER BY found.key {order} LIMIT $4"
-            );
-            sql.query(&statement, &[&workspace, &range.above, &range.below, &limit, &scopes]).await?
+            return among(sql, (table, scope), workspace, scopes, range, limit).await;
         }
     };
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+fn order(range: Range) -> &'static str {
+    if range.newest_first { "DESC" } else { "ASC" }
+}
+
+/// The next keys of some scopes.
+async fn among(
+    sql: &Sql,
+    (table, scope): (&str, &str),
+    workspace: i64,
+    scopes: &[i64],
+    range: Range,
+    limit: usize,
+) -> Result<Vec<i64>, Fault> {
+    // Of many scopes each gives about its share, in the order of its index, or most of what is read would be read again
+    // with the next keys.
+    let share = (limit * 2 / scopes.len().max(1)).clamp(SHARE_MIN.min(limit), limit);
+    let statement = format!(
+        "SELECT scope.row, found.key FROM unnest($5::bigint[]) AS scope(row), LATERAL \
+         (SELECT key FROM {table} WHERE workspace = $1 AND {scope} = scope.row AND key > $2 AND key < $3 \
+         ORDER BY key {} LIMIT $4) AS found",
+        order(range)
+    );
+    let rows =
+        sql.query(&statement, &[&workspace, &range.above, &range.below, &sql_limit(share), &scopes]).await?;
+    let (mut found, mut whole) = (Vec::with_capacity(rows.len()), range);
+    let mut given: HashMap<i64, Vec<i64>> = HashMap::with_capacity(scopes.len());
+    for row in rows {
+        given.entry(row.try_get(0)?).or_default().push(row.try_get(1)?);
+    }
+    for keys in given.into_values() {
+        // It may have more behind its last: what others have behind that is not next.
+        if keys.len() == share && range.newest_first {
+            whole.above = keys.iter().map(|last| last - 1).min().unwrap_or(range.above).max(whole.above);
+        } else if keys.len() == share {
+            whole.below = keys.iter().map(|last| last + 1).max().unwrap_or(range.below).min(whole.below);
+        }
+        found.extend(keys);
+    }
+    Ok(whole.pick(&found, limit))
 }
 
 /// How far keys may be ahead of the time they were made at, in milliseconds.
@@ -114,9 +155,5 @@ pub(super) fn by_keys(table: &str, column: &str) -> String {
 
 /// Deliveries by their keys, for [`read_delivery`](super::codec::read_delivery); see [`by_keys`].
 pub(super) fn deliveries_by_keys() -> String {
-    format!(
-        "SELECT {DELIVERY_COLUMNS} FROM {} \
-         LEFT JOIN work ON work.workspace = delivery.workspace AND work.key = delivery.key",
-        by_keys("delivery", "key")
-    )
+    format!("SELECT {DELIVERY_COLUMNS} FROM {} {WORK_OF_DELIVERY}", by_keys("delivery", "key"))
 }

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use crate::postgres::Fault;
 use crate::postgres::config::workspace_row;
 use crate::postgres::sql::{Sql, sql_limit};
-use crate::row::{self, ChargeReason};
+use crate::row::{self, ChargeReason, LEDGER_COUNT_MAX};
 use crate::{Page, Paged, Start};
 
 pub(in crate::postgres) async fn balance(sql: &Sql, workspace: WorkspaceId) -> Result<Option<i64>, Fault> {
@@ -35,8 +35,9 @@ pub(in crate::postgres) async fn ledger(
     let found = rows.iter().map(read_charge).collect::<Result<_, _>>()?;
     let mut paged = Paged::cut(found, page, |charge| charge.id.key());
     if page.total {
-        let counted = sql.one("SELECT count(*) FROM ledger WHERE workspace = $1", &[&owner]).await?;
-        paged.total = Some(counted.try_get::<_, i64>(0)?.unsigned_abs());
+        let statement = "SELECT count(*) FROM (SELECT FROM ledger WHERE workspace = $1 LIMIT $2) AS counted";
+        let count: i64 = sql.one(statement, &[&owner, &sql_limit(LEDGER_COUNT_MAX + 1)]).await?.try_get(0)?;
+        paged.total = Some(count.unsigned_abs()).filter(|count| *count <= LEDGER_COUNT_MAX as u64);
     }
     Ok(paged)
 }

@@ -153,9 +153,9 @@ impl Reader<'_> {
     /// Attempts in flight that were claimed.
     async fn running_in(&self, log: Log, bounds: Bounds, found: &mut Vec<Found>) -> Result<(), Fault> {
         let statement = format!(
-            "SELECT {DELIVERY_COLUMNS} FROM work \
-             JOIN delivery ON delivery.workspace = work.workspace AND delivery.key = work.key \
-             WHERE work.workspace = $1 AND work.endpoint = $2 AND work.node IS NOT NULL \
+            "SELECT {DELIVERY_COLUMNS} FROM work CROSS JOIN LATERAL \
+             (SELECT * FROM delivery WHERE delivery.workspace = $1 AND delivery.key = work.key OFFSET 0) AS delivery \
+             WHERE work.endpoint = $2 AND work.node IS NOT NULL \
              AND delivery.state = 1 AND delivery.claimed"
         );
         for row in self.sql.query(&statement, &[&log.owner, &log.webhook]).await? {

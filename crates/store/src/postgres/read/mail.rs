@@ -98,10 +98,12 @@ impl Reader<'_> {
         views: &[MessageView],
         filter: &EmailFilter,
     ) -> Result<HashSet<i64>, Fault> {
-        let statement = "SELECT message, test, sender, scheduled_at FROM email \
-             WHERE workspace = $1 AND message = ANY($2)";
+        let statement = format!(
+            "SELECT email.message, email.test, email.sender, email.scheduled_at FROM {}",
+            by_keys("email", "message")
+        );
         let mut wanted = HashSet::new();
-        for row in self.sql.query(statement, &[&owner, &keys_of(views)]).await? {
+        for row in self.sql.query(&statement, &[&owner, &keys_of(views)]).await? {
             let scheduled_at = row.try_get::<_, Option<i64>>(3)?.map(Timestamp::from_millis);
             if filter.is_met(row.try_get(1)?, row.try_get(2)?, scheduled_at) {
                 wanted.insert(row.try_get(0)?);
@@ -114,7 +116,8 @@ impl Reader<'_> {
     async fn email_rows(&self, owner: i64, views: &[MessageView]) -> Result<Vec<row::Email>, Fault> {
         let statement = format!(
             "SELECT message.key, message.headers, email.test, email.scheduled_at, email.cancelled_at FROM {} \
-             JOIN email ON email.workspace = message.workspace AND email.message = message.key",
+             CROSS JOIN LATERAL (SELECT * FROM email WHERE email.workspace = $1 AND email.message = message.key OFFSET 0) \
+             AS email",
             by_keys("message", "key")
         );
         let rows = self.sql.query(&statement, &[&owner, &keys_of(views)]).await?;
@@ -146,9 +149,11 @@ impl Reader<'_> {
     ) -> Result<HashMap<i64, Vec<row::Recipient>>, Fault> {
         let tails: HashMap<i64, _> = views.iter().map(|view| (view.key, view.tail)).collect();
         let keys: Vec<i64> = views.iter().flat_map(|view| view.key + 1..=view.key + view.fanout).collect();
-        let statement = "SELECT delivery, role, email, name, suppressed FROM recipient \
-             WHERE workspace = $1 AND delivery = ANY($2)";
-        let rows = self.sql.query(statement, &[&owner, &keys]).await?;
+        let statement = format!(
+            "SELECT recipient.delivery, recipient.role, recipient.email, recipient.name, recipient.suppressed FROM {}",
+            by_keys("recipient", "delivery")
+        );
+        let rows = self.sql.query(&statement, &[&owner, &keys]).await?;
         let rows = by_key(&rows)?;
         let mut errors = self.errors_of(owner, &keys).await?;
         let deliveries = self.sql.query(&deliveries_by_keys(), &[&owner, &keys]).await?;
@@ -174,8 +179,9 @@ impl Reader<'_> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
-        let statement = "SELECT delivery, email FROM recipient WHERE workspace = $1 AND delivery = ANY($2)";
-        let rows = self.sql.query(statement, &[&owner, &keys]).await?;
+        let statement =
+            format!("SELECT recipient.delivery, recipient.email FROM {}", by_keys("recipient", "delivery"));
+        let rows = self.sql.query(&statement, &[&owner, &keys]).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 

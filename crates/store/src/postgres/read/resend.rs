@@ -41,8 +41,9 @@ pub(in crate::postgres) async fn failed_in(
     // failures are sorted before. What ended behind `cutoff` needs no look at its event.
     let statement = format!(
         "SELECT delivery FROM \
-         (SELECT delivery, min(started_at) AS first FROM attempt \
-         WHERE workspace = $1 AND webhook = $2 AND started_at BETWEEN $3 AND $4 AND result = $5 \
+         (SELECT delivery, min(started_at) AS first FROM \
+         (SELECT delivery, started_at FROM attempt WHERE workspace = $1 AND webhook = $2 \
+         AND started_at BETWEEN $3 AND $4 AND result = $5 OFFSET 0) AS attempt \
          GROUP BY delivery ORDER BY first, delivery) AS failed \
          WHERE (SELECT coalesce(back_to, state) <> $6 AND (ended_at IS NULL OR ended_at > $8 OR \
          (SELECT NOT ({}) FROM message WHERE message.workspace = $1 AND message.key = delivery.message)) \

@@ -5,7 +5,7 @@ use restante_core::id::{ChargeId, Key, Tail, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::record::Kind;
-use crate::row::{self, ChargeReason};
+use crate::row::{self, ChargeReason, LEDGER_COUNT_MAX};
 use crate::sqlite::Fault;
 use crate::sqlite::config::find_record;
 use crate::sqlite::scan::sql_limit;
@@ -52,10 +52,10 @@ pub(in crate::sqlite) fn ledger(
     }
     let mut paged = Paged::cut(found, page, |charge| charge.id.key());
     if page.total {
-        paged.total = conn
-            .prepare_cached("SELECT count(*) FROM ledger WHERE workspace = ?1")?
-            .query_row([owner], |row| row.get(0))
-            .optional()?;
+        let count: u64 = conn
+            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM ledger WHERE workspace = ?1 LIMIT ?2)")?
+            .query_row(params![owner, sql_limit(LEDGER_COUNT_MAX + 1)], |row| row.get(0))?;
+        paged.total = Some(count).filter(|count| *count <= LEDGER_COUNT_MAX as u64);
     }
     Ok(paged)
 }

@@ -76,6 +76,13 @@ impl Walk {
         }
     }
 
+    /// Whether nothing follows a chunk of `len` where there could have been `most`. Of several scopes a chunk may be short
+    /// though more follows.
+    fn ends_with(&self, len: usize, most: usize) -> bool {
+        let of_several = matches!(&self.among, Among::Scopes(scopes) if scopes.len() > 1);
+        len < most && !of_several
+    }
+
     /// The next keys of a range.
     async fn keys(&self, sql: &Sql, range: Range, limit: usize) -> Result<Vec<i64>, Fault> {
         let scopes = match &self.among {
@@ -102,7 +109,7 @@ impl Reader<'_> {
             let chunk = walk.keys(self.sql, range, chunk_max).await?;
             let Some(last) = chunk.last().copied() else { break };
             items.extend(list.matches(self, walk.owner, &chunk).await?);
-            if chunk.len() < chunk_max {
+            if walk.ends_with(chunk.len(), chunk_max) {
                 break;
             }
             range = range.behind(last);
@@ -131,7 +138,7 @@ impl Reader<'_> {
             let chunk = walk.keys(self.sql, range, CHUNK_MAX).await?;
             let Some(last) = chunk.last().copied() else { return Ok(Some(count)) };
             count += list.matches(self, walk.owner, &chunk).await?.len() as u64;
-            if chunk.len() < CHUNK_MAX {
+            if walk.ends_with(chunk.len(), CHUNK_MAX) {
                 return Ok(Some(count));
             }
             range = range.behind(last);
