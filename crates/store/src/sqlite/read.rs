@@ -10,6 +10,7 @@ mod log;
 mod mail;
 mod records;
 mod stats;
+mod sift;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -7,6 +7,9 @@ use rusqlite::{Connection, params};
 use super::Fault;
 use super::history::watermark;
 
+/// Keys that each of several scopes is asked for at once, at least.
+const SHARE_MIN: usize = 16;
+
 /// What is walked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
@@ -35,6 +38,11 @@ impl Range {
         Self { above, below, newest_first: true }
     }
 
+    /// What is left of it behind `last`.
+    pub(super) fn behind(self, last: i64) -> Self {
+        if self.newest_first { Self { below: last, ..self } } else { Self { above: last, ..self } }
+    }
+
     /// Those of some keys that lie in it, in its order.
     pub(super) fn pick(self, keys: &[i64]) -> Vec<i64> {
         let mut picked: Vec<i64> =
@@ -56,7 +64,7 @@ fn first_key(millis: i64) -> i64 {
     }
 }
 
-/// Up to `limit` keys of the range. `scopes: None`: of all.
+/// The next keys of the range, up to `limit` of them and none only if there are none. `scopes: None`: of all.
 pub(super) fn keys(
     conn: &Connection,
     table: Table,
@@ -68,16 +76,26 @@ pub(super) fn keys(
     // Complete up to the watermark; what is behind it is found in the table itself.
     let watermark = watermark(conn)?;
     let mut found = Vec::new();
+    // Of many scopes each gives about its share, or most of what is read would be read again with the next keys.
+    let share = (limit * 2 / scopes.len().max(1)).clamp(SHARE_MIN.min(limit), limit);
+    let mut whole = range;
     for scope in scopes {
-        indexed(conn, *scope, range, watermark, limit, &mut found)?;
+        let before = found.len();
+        indexed(conn, *scope, range, watermark, share, &mut found)?;
+        if found.len() - before == share {
+            // It may have more behind its last: what others have behind that is not next.
+            let last = found[found.len() - 1];
+            if range.newest_first {
+                whole.above = whole.above.max(last - 1);
+            } else {
+                whole.below = whole.below.min(last + 1);
+            }
+        }
     }
     tail(conn, table, scopes, range, watermark, limit, &mut found)?;
-    found.sort_unstable();
-    if range.newest_first {
-        found.reverse();
-    }
-    found.truncate(limit);
-    Ok(found)
+    let mut keys = whole.pick(&found);
+    keys.truncate(limit);
+    Ok(keys)
 }
 
 fn order(range: Range) -> &'static str {

@@ -3,22 +3,28 @@
 use restante_core::Timestamp;
 use restante_core::endpoint::EndpointId;
 use restante_core::id::{Key, WorkspaceId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
-use super::{MessageView, Reader, delivery_row};
+use super::{Reader, delivery_row};
 use crate::record::Kind;
 use crate::row::{self, DeliveryFilter, EventFilter, RequestFilter};
-use crate::sqlite::codec::{self, EVENT, REQUEST, mail_feed};
-use crate::sqlite::config::{find_record, over};
+use crate::sqlite::codec::{EVENT, REQUEST, mail_feed};
+use crate::sqlite::config::find_record;
 use crate::sqlite::replay::delivery_keys;
 use crate::sqlite::scan::{self, Range, Table, sql_limit};
 use crate::sqlite::{Fault, history};
 use crate::{Page, Paged, Start};
 
-/// Rows a list looks at before it gives what it has.
-const LOOK_MAX: usize = 20_000;
-/// Rows looked at with one statement.
+/// What a list may cost before it gives what it has, in rows that are sifted out.
+const COST_MAX: usize = 20_000;
+/// Rows that counting all matches looks at.
+const COUNT_MAX: usize = 20_000;
+/// Rows sifted with one statement.
 const CHUNK: usize = 256;
+/// A row that is looked at in full costs as much as so many that are sifted out.
+const LOOK_COST: usize = 8;
+/// And one whose deliveries are looked at as much as so many.
+const DELIVERIES_COST: usize = 2;
 /// Scopes that are walked through one by one; beyond that the whole table is cheaper.
 const SCOPES_MAX: usize = 256;
 
@@ -36,39 +42,18 @@ impl Reader<'_> {
             },
             None => few_scopes(self.conn, &[Kind::Source], workspace)?,
         };
-        let walk = Walk::new(self.conn, Table::Message, among, filter.since, filter.until)?;
-        self.walk(&walk, page, |reader, key| {
+        let mut walk = Walk::new(self.conn, Table::Message, among, filter.since, filter.until)?;
+        walk.row_cost = if filter.state.is_some() { DELIVERIES_COST } else { 1 };
+        let sift = |reader: &mut Self, keys| reader.sift_requests(keys, filter);
+        self.walk(&walk, page, sift, |reader, key| {
             let Some(view) = reader.visible_of(workspace, key, REQUEST)? else { return Ok(None) };
-            if !reader.matches(&view, filter)? {
+            let at = Timestamp::from_millis(view.received_at);
+            if filter.since.is_some_and(|since| at < since) || filter.until.is_some_and(|until| at > until) {
                 return Ok(None);
             }
             let request = reader.request_row(&view, false)?;
             Ok(Some(request).filter(|it| filter.state.is_none_or(|state| it.state() == state)))
         })
-    }
-
-    fn matches(&self, view: &MessageView, filter: &RequestFilter) -> Result<bool, Fault> {
-        let at = Timestamp::from_millis(view.received_at);
-        let cheap = filter.since.is_none_or(|since| at >= since)
-            && filter.until.is_none_or(|until| at <= until)
-            && filter.path.as_ref().is_none_or(|part| view.path.contains(part.as_str()));
-        if !cheap {
-            return Ok(false);
-        }
-        if filter.method.is_none() && filter.text.is_none() {
-            return Ok(true);
-        }
-        let matches = self
-            .conn
-            .prepare_cached(
-                "SELECT (?2 IS NULL OR method = ?2) AND (?3 IS NULL OR instr(body, ?3) > 0) FROM message WHERE key = ?1",
-            )?
-            .query_row(
-                params![view.key, filter.method, filter.text.as_ref().map(String::as_bytes)],
-                |row| row.get(0),
-            )
-            .optional()?;
-        Ok(matches.unwrap_or(false))
     }
 
     pub(in crate::sqlite) fn events(
@@ -80,15 +65,14 @@ impl Reader<'_> {
         let owner = find_record(self.conn, Kind::Workspace, workspace.uuid())?;
         let among = owner.map_or(Among::Keys(Vec::new()), |owner| Among::Scopes(vec![owner.row]));
         let walk = Walk::new(self.conn, Table::Message, among, filter.since, filter.until)?;
-        self.walk(&walk, page, |reader, key| {
+        let sift = |reader: &mut Self, keys| reader.sift_events(keys, filter);
+        self.walk(&walk, page, sift, |reader, key| {
             let Some(view) = reader.visible_of(workspace, key, EVENT)? else { return Ok(None) };
             let at = Timestamp::from_millis(view.received_at);
             if filter.since.is_some_and(|since| at < since) || filter.until.is_some_and(|until| at > until) {
                 return Ok(None);
             }
-            let event = reader.event_row(&view)?;
-            Ok(Some(event)
-                .filter(|it| filter.event_type.as_ref().is_none_or(|wanted| *wanted == it.event_type)))
+            reader.event_row(&view).map(Some)
         })
     }
 
@@ -98,18 +82,11 @@ impl Reader<'_> {
         filter: &DeliveryFilter,
         page: Page,
     ) -> Result<Paged<row::Delivery>, Fault> {
-        let states = filter.state.as_deref().and_then(codec::state_range);
         let among = self.deliveries_among(workspace, filter)?;
         let walk = Walk::new(self.conn, Table::Delivery, among, filter.since, filter.until)?;
-        self.walk(&walk, page, |reader, key| {
+        let sift = |reader: &mut Self, keys| reader.sift_deliveries(keys, filter);
+        self.walk(&walk, page, sift, |reader, key| {
             let Some(row) = delivery_row(reader.conn, key)? else { return Ok(None) };
-            let code = codec::state_code(row.life.state);
-            let endpoint = reader.endpoint(row.endpoint)?;
-            let swept_later = over(endpoint.gone, endpoint.standing, row.key).is_some();
-            let excluded = states.is_some_and(|(first, last)| !(first..=last).contains(&code));
-            if excluded && !swept_later {
-                return Ok(None);
-            }
             let Some(view) = reader.visible(workspace, row.message)? else { return Ok(None) };
             let source = reader.feed(view.feed)?.id;
             let shown = reader.delivery_view(&row, &view, false)?;
@@ -144,42 +121,46 @@ impl Reader<'_> {
         if let Some(source) = filter.source {
             let record = find_record(self.conn, Kind::Source, source.uuid())?;
             let Some(record) = record.filter(|it| it.raw.workspace == workspace) else { return Ok(nothing) };
-            let mut statement =
-                self.conn.prepare_cached("SELECT row FROM record WHERE kind = 3 AND parent = ?1")?;
-            let rows = statement.query_map([record.row], |row| row.get(0))?;
+            let mut statement = self
+                .conn
+                .prepare_cached("SELECT row FROM record WHERE kind = 3 AND workspace = ?1 AND parent = ?2")?;
+            let rows = statement.query_map([record.workspace, record.row], |row| row.get(0))?;
             return Ok(Among::Scopes(rows.collect::<Result<_, _>>()?));
         }
         few_scopes(self.conn, &[Kind::Destination, Kind::Webhook, Kind::Mailboxes], workspace)
     }
 
-    /// Walks through a table, page by page of keys, until a page of matches is full or enough was looked at.
+    /// Walks through a table, chunk by chunk of keys, until a page of matches is full or enough was looked at. `sift` leaves
+    /// out what surely does not match, `look` tells of the rest.
     pub(super) fn walk<T: Keyed>(
         &mut self,
         walk: &Walk,
         page: Page,
+        mut sift: impl FnMut(&mut Self, Vec<i64>) -> Result<Vec<i64>, Fault>,
         mut look: impl FnMut(&mut Self, i64) -> Result<Option<T>, Fault>,
     ) -> Result<Paged<T>, Fault> {
         let mut range = walk.range(page.start);
-        let (mut items, mut looked) = (Vec::new(), 0);
+        let (mut items, mut cost) = (Vec::new(), 0);
         let mut stopped_at = None;
         'walking: while items.len() <= page.limit {
             let chunk = walk.keys(self.conn, range)?;
             let Some(last) = chunk.last().copied() else { break };
-            for key in chunk {
+            cost += chunk.len() * walk.row_cost;
+            for key in sift(self, chunk)? {
                 let snapshot = self.snapshot()?;
                 items.extend(look(self, key)?);
                 drop(snapshot);
                 if items.len() > page.limit {
                     break 'walking;
                 }
+                cost += LOOK_COST;
+                if cost >= COST_MAX {
+                    stopped_at = Some(Key::from_value(key));
+                    break 'walking;
+                }
             }
-            if range.newest_first {
-                range.below = last;
-            } else {
-                range.above = last;
-            }
-            looked += CHUNK;
-            if looked >= LOOK_MAX {
+            range = range.behind(last);
+            if cost >= COST_MAX {
                 stopped_at = Some(Key::from_value(last));
                 break;
             }
@@ -189,7 +170,7 @@ impl Reader<'_> {
             if range.newest_first { paged.next = Some(key) } else { paged.prev = Some(key) }
         }
         if page.total {
-            paged.total = self.count(walk, look)?;
+            paged.total = self.count(walk, sift, look)?;
         }
         Ok(paged)
     }
@@ -198,6 +179,7 @@ impl Reader<'_> {
     fn count<T>(
         &mut self,
         walk: &Walk,
+        mut sift: impl FnMut(&mut Self, Vec<i64>) -> Result<Vec<i64>, Fault>,
         mut look: impl FnMut(&mut Self, i64) -> Result<Option<T>, Fault>,
     ) -> Result<Option<u64>, Fault> {
         let mut range = walk.range(Start::Newest);
@@ -205,13 +187,13 @@ impl Reader<'_> {
         loop {
             let chunk = walk.keys(self.conn, range)?;
             let Some(last) = chunk.last().copied() else { return Ok(Some(count)) };
-            for key in chunk {
+            looked += chunk.len();
+            for key in sift(self, chunk)? {
                 let _snapshot = self.snapshot()?;
                 count += u64::from(look(self, key)?.is_some());
             }
-            range.below = last;
-            looked += CHUNK;
-            if looked >= LOOK_MAX {
+            range = range.behind(last);
+            if looked >= COUNT_MAX {
                 return Ok(None);
             }
         }
@@ -234,6 +216,7 @@ pub(super) struct Walk {
     among: Among,
     above: i64,
     below: i64,
+    row_cost: usize,
 }
 
 impl Walk {
@@ -245,7 +228,7 @@ impl Walk {
         until: Option<Timestamp>,
     ) -> Result<Self, Fault> {
         let range = Range::of_times(since, until, history::key_lead(conn)?);
-        Ok(Self { table, among, above: range.above, below: range.below })
+        Ok(Self { table, among, above: range.above, below: range.below, row_cost: 1 })
     }
 
     fn range(&self, start: Start) -> Range {
@@ -302,7 +285,9 @@ fn few_scopes(conn: &Connection, kinds: &[Kind], workspace: WorkspaceId) -> Resu
         return Ok(Among::Keys(Vec::new()));
     };
     let alone: bool = conn
-        .prepare_cached("SELECT count(*) = 1 FROM record WHERE kind = 1")?
+        .prepare_cached(
+            "SELECT count(*) = 1 FROM (SELECT 1 FROM record WHERE kind = 1 AND deleted_at IS NULL LIMIT 2)",
+        )?
         .query_row([], |row| row.get(0))?;
     // Requests may be few among many events and emails.
     let mixed = kinds.contains(&Kind::Source)

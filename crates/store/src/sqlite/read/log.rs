@@ -19,6 +19,8 @@ use crate::sqlite::{Fault, history};
 
 /// Deliveries looked at before a page gives what it has.
 const LOOK_MAX: usize = 20_000;
+/// Recorded attempts looked at before a page gives what it has: they are read from the index alone.
+const RECORDED_MAX: usize = 100_000;
 /// Deliveries looked at with one statement.
 const CHUNK: usize = 256;
 
@@ -87,9 +89,10 @@ impl Reader<'_> {
             status: filter.status,
         };
         let mut found = Vec::new();
-        self.recorded_in(record.row, bounds, limit + 1, &mut found)?;
+        let recorded_until = self.recorded_in(record.row, bounds, limit + 1, &mut found)?;
         self.running_in(record.row, bounds, &mut found)?;
-        let stopped_at = self.prompt_in(record.row, bounds, limit + 1, &mut found)?;
+        let prompt_until = self.prompt_in(record.row, bounds, limit + 1, &mut found)?;
+        let stopped_at = recorded_until.max(prompt_until);
         found.sort_unstable_by_key(|found| std::cmp::Reverse(found.place()));
         if let Some(stopped_at) = stopped_at {
             // Nothing is known of what started earlier.
@@ -109,15 +112,16 @@ impl Reader<'_> {
         Ok(Some((lines, next)))
     }
 
+    /// Attempts with a row of their own. Returns up to which start nothing was looked at, if that is so.
     fn recorded_in(
         &self,
         webhook: i64,
         bounds: Bounds,
         most: usize,
         found: &mut Vec<Found>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<i64>, Fault> {
         if bounds.status == Some(LogStatus::Pending) {
-            return Ok(());
+            return Ok(None);
         }
         let mut statement = self.conn.prepare_cached(
             "SELECT started_at, delivery, number, result FROM attempt \
@@ -125,9 +129,14 @@ impl Reader<'_> {
              ORDER BY started_at DESC, delivery DESC, number DESC",
         )?;
         let mut rows = statement.query(params![webhook, bounds.after, bounds.latest()])?;
-        let mut matches = 0;
+        let (mut matches, mut looked) = (0, 0);
         while let Some(row) = rows.next()? {
             let started_at = Timestamp::from_millis(row.get(0)?);
+            looked += 1;
+            // Enough, unless the next page would have to start where this one did.
+            if looked > RECORDED_MAX && started_at.millis() < bounds.latest() {
+                return Ok(Some(started_at.millis()));
+            }
             let place = LogPlace { started_at, delivery: row.get(1)?, number: row.get(2)? };
             if bounds.hold(place, Some(row.get::<_, i64>(3)? == DELIVERED)) {
                 found.push(Found::Recorded(place));
@@ -137,7 +146,7 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Attempts in flight that were claimed.

@@ -67,14 +67,19 @@ impl Reader<'_> {
         let among = owner.map_or(Among::Keys(Vec::new()), |owner| Among::Scopes(vec![mail_feed(owner.row)]));
         let walk = Walk::new(self.conn, Table::Message, among, None, None)?;
         let now = self.now;
-        self.walk(&walk, page, |reader, key| {
-            let Some(view) = reader.visible_of(workspace, key, EMAIL)? else { return Ok(None) };
-            if !reader.is_wanted(&view, filter)? {
-                return Ok(None);
-            }
-            let email = reader.email_row(&view)?;
-            Ok(Some(email).filter(|it| filter.is_met_by(it, now)))
-        })
+        self.walk(
+            &walk,
+            page,
+            |_, keys| Ok(keys),
+            |reader, key| {
+                let Some(view) = reader.visible_of(workspace, key, EMAIL)? else { return Ok(None) };
+                if !reader.is_wanted(&view, filter)? {
+                    return Ok(None);
+                }
+                let email = reader.email_row(&view)?;
+                Ok(Some(email).filter(|it| filter.is_met_by(it, now)))
+            },
+        )
     }
 
     /// What of a filter an email's own row tells.
