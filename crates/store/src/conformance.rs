@@ -31,6 +31,7 @@ pub mod replay_one;
 pub mod replay_run;
 pub mod replay_webhook;
 pub mod retry;
+pub mod scan;
 pub mod settle;
 pub mod stats;
 pub mod take_over;
@@ -239,6 +240,9 @@ macro_rules! for_each_promise {
                 deliveries_by_email
                 deliveries_by_state_and_time
                 times_without_end
+            }
+            scan {
+                no_read_looks_through_a_table
             }
             prune {
                 a_request_is_there_until_its_very_end

@@ -26,6 +26,8 @@ pub(crate) mod migrate;
 pub(crate) mod node;
 pub(crate) mod partition;
 mod plan;
+#[cfg(feature = "conformance")]
+mod plans;
 pub(crate) mod pool;
 mod prune;
 mod publish;

@@ -17,6 +17,8 @@ mod jobs;
 mod listen;
 mod mail;
 pub(crate) mod migrate;
+#[cfg(feature = "conformance")]
+mod plans;
 mod prune;
 mod publish;
 mod read;
@@ -189,6 +191,8 @@ impl Sqlite {
         tokio::task::spawn_blocking(move || {
             let conn = readers.take()?;
             let value = work(&conn)?;
+            #[cfg(feature = "conformance")]
+            plans::judge(&conn);
             lock(&readers.idle).push(conn);
             Ok::<T, Fault>(value)
         })
@@ -212,6 +216,8 @@ impl Readers {
         let conn = Connection::open_with_flags(&self.database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         conn.busy_timeout(std::time::Duration::from_secs(2))?;
         conn.set_prepared_statement_cache_capacity(64);
+        #[cfg(feature = "conformance")]
+        plans::watch(&conn);
         Ok(conn)
     }
 }

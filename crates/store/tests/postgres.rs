@@ -64,8 +64,20 @@ restante_store::for_each_promise!(on_postgres);
 /// What nodes agree on, at the database itself.
 mod on_postgres_alone {
     use restante_store::Policy;
-    use restante_store::conformance::Home;
+    use restante_store::conformance::{Home, World};
     use restante_store::testbed::client::Client;
+
+    /// Plans are those of tables whose sizes the database knows, too.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_read_looks_through_a_table_that_is_full() {
+        let database = super::Database::new().await;
+        let url = database.url.clone();
+        let mut world = World::open(database).await;
+        let subjects = world.fill(300).await;
+        let mut client = Client::connect(&url).await.unwrap();
+        client.query("VACUUM ANALYZE").await.unwrap();
+        world.read_everything(&subjects).await;
+    }
 
     /// A node that lost the answer to a COMMIT takes the transaction's place in `mark`, if it is free, and tries again.
     /// What was sent before and comes late must not take effect besides.

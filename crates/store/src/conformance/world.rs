@@ -2,6 +2,7 @@
 
 mod mail;
 mod outbound;
+mod reads;
 
 use std::future::Future;
 use std::pin::pin;

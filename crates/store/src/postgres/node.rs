@@ -50,6 +50,8 @@ pub(super) struct Node {
     pub(super) watched_elsewhere: AtomicBool,
     /// Changes on their way to other nodes.
     pub(super) outbox: Mutex<Vec<Change>>,
+    #[cfg(feature = "conformance")]
+    judged: super::plans::Judged,
     /// Endpoints whose due work another node should look at.
     pub(super) hints: Mutex<BTreeSet<i64>>,
     /// When the latest heartbeat that was answered was sent, in milliseconds of the monotonic clock; 0: never.
@@ -103,6 +105,8 @@ impl Node {
             changes: broadcast::channel(4096).0,
             watched_elsewhere: AtomicBool::new(false),
             outbox: Mutex::default(),
+            #[cfg(feature = "conformance")]
+            judged: super::plans::Judged::default(),
             hints: Mutex::default(),
             beat: AtomicU64::new(0),
             polls: AtomicU64::new(0),
@@ -244,6 +248,8 @@ impl Node {
         sql.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         match work(&sql).await {
             Ok(value) => {
+                #[cfg(feature = "conformance")]
+                self.judged.judge(&sql).await?;
                 sql.batch("COMMIT").await?;
                 Ok(value)
             }

@@ -12,11 +12,35 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// A connection of the pool. Statements are prepared once on each.
 pub(crate) struct Sql {
     client: Object,
+    /// What was asked, and with how many parameters: see [`plans`](super::plans).
+    #[cfg(feature = "conformance")]
+    asked: std::sync::Mutex<Vec<(String, usize)>>,
 }
 
 impl Sql {
     pub(crate) fn new(client: Object) -> Self {
-        Self { client }
+        Self {
+            client,
+            #[cfg(feature = "conformance")]
+            asked: std::sync::Mutex::default(),
+        }
+    }
+
+    /// What was asked since this was last called.
+    #[cfg(feature = "conformance")]
+    pub(super) fn asked(&self) -> Vec<(String, usize)> {
+        std::mem::take(&mut super::node::lock(&self.asked))
+    }
+
+    /// Runs statements as they are, and gives the text of the first column of each row.
+    #[cfg(feature = "conformance")]
+    pub(super) async fn plain(&self, sql: &str) -> Result<Vec<String>, Fault> {
+        let messages = self.client.simple_query(sql).await?;
+        let first = |message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        };
+        Ok(messages.into_iter().filter_map(first).collect())
     }
 
     /// Runs several statements without parameters.
@@ -26,6 +50,8 @@ impl Sql {
 
     pub(super) async fn query(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         let statement = self.client.prepare_cached(sql).await?;
+        #[cfg(feature = "conformance")]
+        super::node::lock(&self.asked).push((sql.to_owned(), params.len()));
         Ok(self.client.query(&statement, params).await?)
     }
 

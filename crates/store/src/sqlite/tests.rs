@@ -256,7 +256,9 @@ fn finished(parcel: &Parcel, outcome: Outcome, now: Timestamp) -> Finished {
 }
 
 fn count(conn: &Connection, table: &str) -> i64 {
-    conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    let count = conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+    super::plans::excuse();
+    count
 }
 
 /// The memory of an engine, as far as the tables decide it.
