@@ -9,6 +9,7 @@ use super::{Rig, id};
 use crate::record::{BulkRetryJob, BulkRetryState, Kind};
 use crate::row::{LogFilter, LogStatus, RequestFilter};
 use crate::sqlite::read::{self, Reader};
+use crate::sqlite::scan::{self, Range, Table};
 use crate::{BulkRetry, Page, Policy, Start};
 
 #[test]
@@ -42,6 +43,42 @@ fn a_long_search_says_where_to_go_on() {
     let mut reader = Reader::new(&rig.engine.conn, Policy::default(), rig.now);
     let newer = reader.requests(rig.workspace, &filter, page).unwrap();
     assert!(newer.items.is_empty() && newer.prev.is_some());
+}
+
+#[test]
+fn the_keys_of_many_scopes_come_whole_and_in_order() {
+    let mut rig = Rig::new();
+    let tokens: Vec<String> = (0..40).map(|index| format!("token {index}")).collect();
+    let scopes: Vec<i64> = tokens
+        .iter()
+        .map(|token| {
+            rig.source(token);
+            rig.engine.conn.query_row("SELECT max(row) FROM record", [], |row| row.get(0)).unwrap()
+        })
+        .collect();
+    // One source after the other, then one has most, then all in turn; the last lie behind the index.
+    let order = (0..1_000).map(|n| n / 25).chain((0..1_000).map(|n| if n % 7 == 0 { n % 40 } else { 3 }));
+    for (count, source) in order.chain((0..1_000).map(|n| n % 40)).enumerate() {
+        rig.accept(&tokens[source]);
+        if count == 2_800 {
+            let last = rig.engine.last_key;
+            rig.run(|engine| engine.history.flush(&engine.conn, last, usize::MAX));
+        }
+    }
+    let all = scan::keys(&rig.engine.conn, Table::Message, None, Range::of_times(None, None, 0), 10_000);
+    let mut wanted = all.unwrap();
+    for newest_first in [true, false] {
+        let mut range = Range { newest_first, ..Range::of_times(None, None, 0) };
+        let mut found = Vec::new();
+        loop {
+            let keys = scan::keys(&rig.engine.conn, Table::Message, Some(&scopes), range, 256).unwrap();
+            let Some(last) = keys.last() else { break };
+            range = range.behind(*last);
+            found.extend(keys);
+        }
+        assert_eq!(found, wanted);
+        wanted.reverse();
+    }
 }
 
 #[test]
