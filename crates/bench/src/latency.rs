@@ -23,6 +23,11 @@ impl Latencies {
         self.0.add(&other.0).expect("all histograms have the same bounds");
     }
 
+    /// The latency in microseconds that this share of all did not exceed; 0 when there are none.
+    pub(crate) fn at(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
+    }
+
     pub(crate) fn percentiles(&self) -> Percentiles {
         Percentiles {
             count: self.0.len(),

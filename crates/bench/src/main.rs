@@ -37,6 +37,8 @@ enum Command {
     Sink(sink::Args),
     /// Measure the release binary from intake to receiver and print one JSON document.
     Pipeline(Box<pipeline::Args>),
+    /// Time what each page of the dashboard reads first, on a store that is full, and print one JSON document.
+    Pages(Box<pipeline::pages::Args>),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn run(command: Command) -> Result<()> {
         Command::Load(args) => print_json(&load::run(&args.plan()?)?),
         Command::Sink(args) => sink::serve(&args),
         Command::Pipeline(args) => print_json(&pipeline::run(*args)?),
+        Command::Pages(args) => print_json(&pipeline::pages::run(*args)?),
     }
 }
 

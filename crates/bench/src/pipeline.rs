@@ -8,6 +8,7 @@ mod child;
 mod disk;
 mod flow;
 mod machine;
+pub(crate) mod pages;
 mod postfix;
 mod postgres;
 mod rates;

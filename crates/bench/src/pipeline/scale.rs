@@ -40,7 +40,7 @@ pub(crate) enum Part {
     Claims,
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 #[group(id = "scale")]
 pub(crate) struct Args {
     /// Rounds of every rate and latency; the median counts [default: 3, quick: 1].

@@ -47,6 +47,32 @@ pub(super) struct Server {
     line: Line,
 }
 
+/// What a server works on, while it does not run.
+pub(super) struct Stopped {
+    pub(super) data: PathBuf,
+    pub(super) database: Option<Arc<Database>>,
+    settings: Vec<(&'static str, String)>,
+}
+
+impl Stopped {
+    /// An empty store.
+    pub(super) async fn empty(bench: &Bench) -> Result<Self> {
+        let database = match &bench.cluster {
+            Some(cluster) => Some(cluster.database().await?),
+            None => None,
+        };
+        Ok(Self { data: new_data(bench)?, database, settings: Vec::new() })
+    }
+
+    /// Starts a server on it.
+    ///
+    /// # Errors
+    /// It did not become ready.
+    pub(super) async fn start(self, bench: &Bench) -> Result<Server> {
+        Server::start_on(bench, self.data, self.database, self.settings).await
+    }
+}
+
 /// A source as the API gave it.
 pub(super) struct Source {
     pub(super) id: String,
@@ -74,11 +100,7 @@ impl Server {
 
     /// The same with further variables in its environment. Those of the whole run come after them.
     pub(super) async fn start_with(bench: &Bench, settings: Vec<(&'static str, String)>) -> Result<Self> {
-        let database = match &bench.cluster {
-            Some(cluster) => Some(cluster.database().await?),
-            None => None,
-        };
-        Self::start_on(bench, new_data(bench)?, database, settings).await
+        Stopped { settings, ..Stopped::empty(bench).await? }.start(bench).await
     }
 
     /// Starts another node on the database of `self`.
@@ -215,7 +237,17 @@ impl Server {
         Self::start_on(bench, self.data, self.database, self.settings).await
     }
 
-    async fn call(&mut self, method: Method, path: &str, body: &Value) -> Result<Value> {
+    /// What a page or a program reads, whatever its status.
+    pub(super) async fn get(&mut self, path: &str) -> Result<(StatusCode, Bytes)> {
+        let request = Request::builder()
+            .uri(path)
+            .header(HOST, self.address.to_string())
+            .header(AUTHORIZATION, format!("Bearer {}", self.admin_key))
+            .body(Full::default())?;
+        exchange(&mut self.line, request).await
+    }
+
+    pub(super) async fn call(&mut self, method: Method, path: &str, body: &Value) -> Result<Value> {
         let request = Request::builder()
             .method(&method)
             .uri(path)
