@@ -10,7 +10,9 @@ use restante_core::id::{Key, WorkspaceId};
 use super::views::MessageView;
 use super::{Reader, delivery_keys};
 use crate::postgres::Fault;
-use crate::postgres::codec::{self, EVENT, REQUEST, Stored, mail_feed, read_delivery};
+use crate::postgres::codec::{
+    self, DELIVERED_STATE, EVENT, PENDING, REQUEST, SENDING, Stored, mail_feed, read_delivery,
+};
 use crate::postgres::config::{find_record, over, workspace_row};
 use crate::postgres::scan::{self, Range, Table, by_keys, deliveries_by_keys};
 use crate::record::Kind;
@@ -125,6 +127,58 @@ impl Reader<'_> {
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
+    /// Those of some requests that may be in a state, by little of their deliveries: of a rare state nearly all are passed
+    /// over.
+    async fn maybe_in_state(
+        &mut self,
+        owner: i64,
+        views: &[MessageView],
+        state: row::RequestState,
+    ) -> Result<HashSet<i64>, Fault> {
+        let (first, last) = match state {
+            row::RequestState::None => {
+                return Ok(views.iter().filter(|view| view.fanout == 0).map(|view| view.key).collect());
+            }
+            row::RequestState::Pending => (PENDING, SENDING),
+            row::RequestState::Delivered => (DELIVERED_STATE, DELIVERED_STATE),
+            row::RequestState::Failed => codec::state_range("failed").unwrap_or_default(),
+            row::RequestState::Cancelled => codec::state_range("cancelled").unwrap_or_default(),
+        };
+        let statement = format!(
+            "SELECT delivery.message, delivery.endpoint, delivery.state FROM {} \
+             WHERE delivery.state BETWEEN $4 AND $5 OR delivery.state IN (0, 1) \
+             UNION ALL SELECT delivery.message, delivery.endpoint, delivery.state \
+             FROM unnest($3::bigint[]) AS retried(message) CROSS JOIN LATERAL \
+             (SELECT * FROM delivery WHERE delivery.workspace = $1 AND delivery.message = retried.message \
+             AND delivery.retry_of IS NOT NULL OFFSET 0) AS delivery \
+             WHERE delivery.state BETWEEN $4 AND $5 OR delivery.state IN (0, 1)",
+            by_keys("delivery", "key")
+        );
+        let keys: Vec<i64> = views.iter().map(|view| view.key).collect();
+        let born: Vec<i64> = views.iter().flat_map(|view| view.key + 1..=view.key + view.fanout).collect();
+        let (first, last) = (codec::small(first), codec::small(last));
+        let rows = self.sql.query(&statement, &[&owner, &born, &keys, &first, &last]).await?;
+        let (mut maybe, mut open) = (HashSet::new(), Vec::new());
+        for row in rows {
+            let (message, endpoint, state): (i64, i64, i16) =
+                (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            if (first..=last).contains(&state) {
+                maybe.insert(message);
+            } else {
+                open.push((message, endpoint));
+            }
+        }
+        // What a deletion or a pause has not swept yet is shown in another state than its own.
+        self.learn_endpoints(open.iter().map(|(_, endpoint)| *endpoint).collect()).await?;
+        for (message, endpoint) in open {
+            let endpoint = self.endpoint(endpoint)?;
+            if endpoint.gone.is_some() || endpoint.standing.cut.is_some() {
+                maybe.insert(message);
+            }
+        }
+        Ok(maybe)
+    }
+
     /// Leaves those requests that are in a state.
     async fn retain_in_state(
         &mut self,
@@ -132,6 +186,11 @@ impl Reader<'_> {
         views: &mut Vec<MessageView>,
         state: row::RequestState,
     ) -> Result<(), Fault> {
+        let maybe = self.maybe_in_state(owner, views, state).await?;
+        views.retain(|view| maybe.contains(&view.key));
+        if views.is_empty() {
+            return Ok(());
+        }
         let mut deliveries = self.deliveries_of(owner, views, false).await?;
         let mut kept = HashSet::new();
         for view in views.iter() {

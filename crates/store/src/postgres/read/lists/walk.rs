@@ -12,7 +12,9 @@ use crate::postgres::sql::Sql;
 use crate::{Page, Paged, Start};
 
 /// Rows a list looks at before it gives what it has.
-const LOOK_MAX: usize = 20_000;
+const LOOK_MAX: usize = 10_000;
+/// Rows that counting all matches looks at.
+const COUNT_MAX: usize = 20_000;
 /// Rows looked at with one statement. A walk begins with what a page holds: most lists need no more.
 const CHUNK_MAX: usize = 1024;
 /// Each statement of a walk looks at so many times more than the one before.
@@ -143,7 +145,7 @@ impl Reader<'_> {
             }
             range = range.behind(last);
             looked += chunk.len();
-            if looked >= LOOK_MAX {
+            if looked >= COUNT_MAX {
                 return Ok(None);
             }
         }
