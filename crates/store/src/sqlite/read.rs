@@ -9,8 +9,8 @@ mod lists;
 mod log;
 mod mail;
 mod records;
-mod stats;
 mod sift;
+mod stats;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
