@@ -25,8 +25,8 @@ const IDLE_MS: u32 = 15_000;
 const SILENCE: Duration = Duration::from_secs(10);
 /// Every statement has one good plan: by an index, row by row. It must not depend on how full a table was when the
 /// statement was first prepared.
-const PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off \
-     -c enable_mergejoin=off -c jit=off";
+const PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off \
+     -c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off -c jit=off";
 /// Connections for what is not written in batches.
 const POOL_MAX: usize = 16;
 

@@ -36,11 +36,13 @@ impl Sql {
     #[cfg(feature = "conformance")]
     pub(super) async fn plain(&self, sql: &str) -> Result<Vec<String>, Fault> {
         let messages = self.client.simple_query(sql).await?;
-        let first = |message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-            _ => None,
-        };
-        Ok(messages.into_iter().filter_map(first).collect())
+        let mut texts = Vec::new();
+        for message in messages {
+            if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+                texts.extend(row.get(0).map(str::to_owned));
+            }
+        }
+        Ok(texts)
     }
 
     /// Runs several statements without parameters.

@@ -269,7 +269,7 @@ impl Seed {
     /// lately three of five do, and wait.
     fn fails(index: u64, of: u64) -> bool {
         let scattered = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        index < of / 3 && scattered % 8 == 0 || index >= of - of / 20 && scattered % 5 < 3
+        index < of / 3 && scattered.is_multiple_of(8) || index >= of - of / 20 && scattered % 5 < 3
     }
 
     async fn receive(&mut self, from: u64, end: u64) -> Result<()> {

@@ -6,12 +6,14 @@ use restante_core::Timestamp;
 use restante_core::email::{EmailStatus, Role};
 use restante_core::id::{DeliveryId, DestinationId, EmailId, EventId, Key, RequestId, WebhookId};
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
+use restante_core::stats::{Breadth, Span};
 
 use super::{Origin, World, failed, ok};
 use crate::record::{Kind, Mode};
 use crate::row::{
     DeliveryFilter, EmailFilter, EventFilter, LogFilter, LogStatus, RequestFilter, RequestState,
 };
+use crate::stats::Scope;
 use crate::{BulkRetry, Grant, KeyClaim, Page, Start, Window};
 
 /// One of each.
@@ -59,6 +61,7 @@ impl World {
     pub async fn read_everything(&self, subjects: &Subjects) {
         single(self, subjects).await;
         records(self, subjects).await;
+        stats(self, subjects).await;
         for page in pages() {
             requests(self, subjects, page).await;
             deliveries(self, subjects, page).await;
@@ -114,6 +117,24 @@ async fn records(world: &World, it: &Subjects) {
         store.records(Kind::Replay, Some(workspace), webhook, page).await.unwrap();
         store.records(Kind::Notice, None, webhook, page).await.unwrap();
     }
+}
+
+async fn stats(world: &World, it: &Subjects) {
+    let (store, workspace, now) = (&world.store, world.workspace, world.now);
+    store.roll_up(now).await.unwrap();
+    let scopes = [
+        Scope::Workspace,
+        Scope::Source(it.source.id),
+        Scope::Destination(it.destination),
+        Scope::Webhook(it.webhook),
+    ];
+    for scope in scopes {
+        for hours in [1, 24, 48] {
+            let span = Span::last(hours, scope.breadth(), now);
+            store.stats(workspace, scope, span).await.unwrap().unwrap();
+        }
+    }
+    store.endpoint_stats(workspace, Span::last(24, Breadth::Part, now)).await.unwrap();
 }
 
 async fn requests(world: &World, it: &Subjects, page: Page) {

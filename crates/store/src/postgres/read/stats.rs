@@ -117,11 +117,13 @@ struct Endpoint {
 /// The living destinations and webhooks of a workspace.
 async fn endpoints(sql: &Sql, workspace: i64) -> Result<Vec<Endpoint>, Fault> {
     // No EXISTS: that may come to a look at all that waits, of all workspaces.
-    let statement = "SELECT record.row, record.uuid, parent.uuid, record.kind, \
+    let record = living("workspace");
+    let statement = format!(
+        "SELECT record.row, record.uuid, parent.uuid, record.kind, \
          (SELECT due_at FROM work WHERE work.endpoint = record.row AND work.node IS NULL \
-         ORDER BY due_at, work.key LIMIT 1) IS NOT NULL FROM record \
-         LEFT JOIN record AS parent ON parent.row = record.parent \
-         WHERE record.kind = ANY($1) AND record.workspace = $2 AND record.deleted_at IS NULL";
+         ORDER BY due_at, work.key LIMIT 1) IS NOT NULL FROM {record} \
+         LEFT JOIN record AS parent ON parent.row = record.parent"
+    );
     let kinds = [Kind::Destination as i16, Kind::Webhook as i16];
     let read = |row: &Row| {
         let uuid = row.try_get::<_, Uuid>(1)?.as_u128();
@@ -134,18 +136,28 @@ async fn endpoints(sql: &Sql, workspace: i64) -> Result<Vec<Endpoint>, Fault> {
         let source = source.map(|it| SourceId::from_uuid(it.as_u128()));
         Ok(Endpoint { row: row.try_get(0)?, id, source, waits: row.try_get(4)? })
     };
-    sql.query(statement, &[&&kinds[..], &workspace]).await?.iter().map(read).collect()
+    sql.query(&statement, &[&&kinds[..], &workspace]).await?.iter().map(read).collect()
+}
+
+/// The living records of the kinds `$1` whose column `of` is `$2`, as `record`.
+///
+/// Kind by kind: for all kinds at once the database reads all that a workspace has, its suppressions and notices too.
+fn living(of: &str) -> String {
+    format!(
+        "unnest($1::smallint[]) AS wanted (kind), LATERAL (SELECT row, uuid, parent, kind FROM record \
+         WHERE record.kind = wanted.kind AND record.{of} = $2 AND record.deleted_at IS NULL OFFSET 0) AS record"
+    )
 }
 
 /// What some endpoints have pending together: those of a workspace of some kinds, or the destinations of a source
 /// (`parent`).
 async fn backlog_of_all(sql: &Sql, kinds: &[Kind], of: &str, row: i64) -> Result<Backlog, Fault> {
     let kinds: Vec<i16> = kinds.iter().map(|kind| *kind as i16).collect();
+    let record = living(of);
     let statement = format!(
-        "SELECT record.row, {OVER}, found.due_at FROM record LEFT JOIN health ON health.endpoint = record.row, \
-         LATERAL (SELECT due_at, pauses FROM work WHERE work.endpoint = record.row AND work.node IS NULL \
-         ORDER BY due_at, key LIMIT 1) AS found \
-         WHERE record.kind = ANY($1) AND record.{of} = $2 AND record.deleted_at IS NULL"
+        "SELECT record.row, {OVER}, found.due_at FROM {record} LEFT JOIN LATERAL \
+         (SELECT cut FROM health WHERE health.endpoint = record.row OFFSET 0) AS health ON true, LATERAL (SELECT due_at, pauses FROM work WHERE work.endpoint = record.row AND work.node IS NULL \
+         ORDER BY due_at, key LIMIT 1) AS found"
     );
     let (mut endpoints, mut oldest) = (Vec::new(), None);
     for row in sql.query(&statement, &[&kinds, &row]).await? {
@@ -186,6 +198,7 @@ async fn backlogs(sql: &Sql, endpoints: &[i64], most: usize) -> Result<FxHashMap
 /// Whether what was `found` pending is over: its webhook was paused since.
 const OVER: &str = "(found.pauses <= coalesce(health.cut, -1))";
 /// What the endpoints `$1` have pending, up to `$2` of each, as `found`.
-const PENDING: &str = "unnest($1::bigint[]) AS it (endpoint) LEFT JOIN health ON health.endpoint = it.endpoint, \
+const PENDING: &str = "unnest($1::bigint[]) AS it (endpoint) LEFT JOIN LATERAL \
+     (SELECT cut FROM health WHERE health.endpoint = it.endpoint OFFSET 0) AS health ON true, \
      LATERAL (SELECT due_at, pauses FROM work WHERE work.endpoint = it.endpoint AND work.node IS NULL \
      ORDER BY due_at, key LIMIT $2) AS found";

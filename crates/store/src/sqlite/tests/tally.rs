@@ -87,7 +87,7 @@ fn reads_go_by_their_keys() {
     );
     let due = "USING COVERING INDEX delivery_due (endpoint=?)";
     for (of, index) in [
-        ("workspace", "record_list (kind=? AND workspace=?)"),
+        ("workspace", "record_scope (workspace=? AND kind=?)"),
         ("parent", "record_child (kind=? AND parent=?)"),
     ] {
         let waiting = plan(&rig, &waiting_sql(of)).join("\n");
