@@ -5,6 +5,7 @@
 
 mod clients;
 mod commands;
+mod dashboard;
 mod hostile;
 mod kill;
 mod listen;

@@ -1,18 +1,8 @@
 // Messages on their way, and what became of them.
-import {html} from '../lib/dom.js'
-import {useGet} from '../lib/api.js'
-import {pageOf} from '../lib/router.js'
-import {Time, duration, useNow} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {useAllDestinations, useSources} from '../parts/endpoints.js'
-import {FilterSwitch, Filters} from '../parts/filters.js'
-import {Id} from '../parts/id.js'
-import {Page} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
-import {State} from '../parts/state.js'
-import {Table} from '../parts/table.js'
-import {TailHead, TailState, useTail} from '../parts/tail.js'
-import {next, retryDelivery} from '../parts/timeline.js'
+import {
+  duration, Empty, Filters, FilterSwitch, html, Id, next, Page, pageOf, Pager, retryDelivery, State, Table, TailHead, TailState, Time,
+  useAllDestinations, useGet, useNow, useSources, useTail,
+} from './all.js'
 
 export const title = 'Deliveries'
 
@@ -22,7 +12,7 @@ const STATES = ['pending', 'sending', 'delivered', 'failed', 'cancelled', 'skipp
 function What({delivery}) {
   const now = useNow()
   const [says] = next(delivery, now)
-  return html`${says}${delivery.ended_at ? html`<span class="dim"> · after ${duration(new Date(delivery.ended_at) - new Date(delivery.created_at))}</span>` : null}`
+  return html`${says}${delivery.ended_at && delivery.state !== 'skipped' ? html`<span class="dim"> · after ${duration(new Date(delivery.ended_at) - new Date(delivery.created_at))}</span>` : null}`
 }
 
 function To({id, known}) {

@@ -1,15 +1,9 @@
 // One delivery: what happened, what comes next and when, and why then.
-import {html} from '../lib/dom.js'
-import {useGet} from '../lib/api.js'
+import {
+  DeliveryCard, Facts, Fault, html, Id, Identity, Link, navigate, Page, schedule, SourceName, State, Time, useDestinations, useGet, useSources,
+  Waiting,
+} from './all.js'
 import {useLive} from '../lib/live.js'
-import {Link, navigate} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {SourceName, schedule, useDestinations, useSources} from '../parts/endpoints.js'
-import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Facts, Identity, Page, Waiting} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {DeliveryCard} from '../parts/timeline.js'
 
 export const title = 'Delivery'
 

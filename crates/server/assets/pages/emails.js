@@ -39,7 +39,7 @@ const columns = [
   {label: 'From', cell: it => html`<span class="wrap">${it.from.email}</span>`},
   {label: 'Way', cell: it => html`${it.transport === 'capture' ? html`<${State} look="off" text="captured" title="It was kept here and went nowhere"/>` : it.transport}${it.mode === 'test' && ' test'}`},
   {label: 'Trouble', cell: it => it.last_error ?? html`<span class="dim">–</span>`},
-  {label: 'When', cell: it => (it.status === 'scheduled' ? html`due <${Time} at=${it.scheduled_at}/>` : html`<${Time} at=${it.created_at}/>`)},
+  {label: 'When', class: 'tight', cell: it => (it.status === 'scheduled' ? html`due <${Time} at=${it.scheduled_at}/>` : html`<${Time} at=${it.created_at}/>`)},
 ]
 
 export default function Emails() {

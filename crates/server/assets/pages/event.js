@@ -1,15 +1,10 @@
 // One event: what it says, and each webhook that it goes to.
-import {html, useEffect, useMemo, useState} from '../lib/dom.js'
-import {api, useGet} from '../lib/api.js'
-import {plural, quoted} from '../lib/format.js'
+import {
+  api, BodyView, DeliveryCard, Empty, Facts, Fault, html, Identity, Loading, Page, plural, quoted, Section, Time, useEffect, useGet, useMemo,
+  useState, Waiting,
+} from './all.js'
 import {useLive} from '../lib/live.js'
-import {Time} from '../lib/time.js'
-import {BodyView} from '../parts/body.js'
-import {Empty} from '../parts/empty.js'
-import {Fault} from '../parts/fault.js'
-import {Facts, Identity, Loading, Page, Section, Waiting} from '../parts/page.js'
 import {member} from '../parts/pretty.js'
-import {DeliveryCard} from '../parts/timeline.js'
 
 export const title = 'Event'
 

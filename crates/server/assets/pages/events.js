@@ -1,19 +1,8 @@
 // Events published to webhooks.
-import {html, useState} from '../lib/dom.js'
-import {api} from '../lib/api.js'
-import {plural} from '../lib/format.js'
-import {navigate, pageOf} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Dialog} from '../parts/dialog.js'
-import {Empty} from '../parts/empty.js'
-import {Filters} from '../parts/filters.js'
-import {Id} from '../parts/id.js'
-import {Page} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
+import {
+  api, Dialog, Empty, Filters, html, Id, navigate, Page, pageOf, Pager, plural, Table, TailHead, TailState, Time, toast, useState, useTail,
+} from './all.js'
 import {pretty} from '../parts/pretty.js'
-import {Table} from '../parts/table.js'
-import {TailHead, TailState, useTail} from '../parts/tail.js'
-import {toast} from '../parts/toast.js'
 import {Fields, wrong} from './fields.js'
 
 export const title = 'Events'

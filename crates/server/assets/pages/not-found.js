@@ -1,7 +1,5 @@
 // An address that means nothing here.
-import {html} from '../lib/dom.js'
-import {Link} from '../lib/router.js'
-import {Page} from '../parts/page.js'
+import {html, Link, Page} from './all.js'
 import {SearchBox} from '../parts/shell.js'
 
 export const title = 'No such page'

@@ -1,22 +1,15 @@
 // How things stand: what needs a person, what waits, how fast messages arrive.
-import {html, useMemo} from '../lib/dom.js'
-import {useGet} from '../lib/api.js'
-import {count, percent, plural} from '../lib/format.js'
-import {Link} from '../lib/router.js'
-import {Time, duration} from '../lib/time.js'
-import {Chart} from '../parts/chart.js'
-import {Empty} from '../parts/empty.js'
-import {useAllDestinations, useSources} from '../parts/endpoints.js'
-import {Fault} from '../parts/fault.js'
-import {Loading, Page, Section} from '../parts/page.js'
-import {RequestState, State} from '../parts/state.js'
-import {Table} from '../parts/table.js'
+import {
+  Chart, count, duration, Empty, Fault, html, Link, Loading, Page, percent, plural, Section, State, Table, Time, useAllDestinations, useGet, useMemo,
+  useSources, words,
+} from './all.js'
 import {Choice} from './act.js'
 
 export const title = 'Overview'
 
 const EVERY_MS = 5000
 const SLOW_MS = 15_000
+const DAY_MS = 86_400_000
 const FAILING_BELOW = 0.5
 const SPANS = [['1', '1 h'], ['6', '6 h'], ['24', '24 h'], ['168', '7 d']]
 
@@ -86,7 +79,8 @@ function Attention({webhooks, endpoints, failed, known, sources}) {
     ${sick.map(it => item(it.id, html`<${State} of=${it.status}/>`, `/webhooks/${it.id}`, html`<span class="mono">${it.url}</span>`, html`<${Next} endpoint=${it}/>`))}
     ${failing.map(it => item(it.endpoint_id, html`<${State} look="bad" text="failing"/>`, pageOfEndpoint(it), html`<${Where} health=${it} known=${known} sources=${sources}/>`,
       html`${percent(it.success_rate)} of ${plural(it.attempts, 'attempt')} delivered. <${Next} health=${it} endpoint=${known[it.endpoint_id]}/>`))}
-    ${failed.map(it => item(it.id, html`<${RequestState} request=${it}/>`, `/requests/${it.id}`, html`<span class="mono">${it.method} ${it.path || '/'}</span>`, html`${sources[it.source_id]?.name ?? ''} · <${Time} at=${it.received_at}/>`))}
+    ${failed.map(it => item(it.id, html`<${State} of=${it.state}/>`, `/deliveries/${it.id}`, html`<span class="mono">${known[it.destination_id ?? it.webhook_id]?.url ?? it.recipient ?? it.destination_id ?? it.webhook_id}</span>`,
+      html`${words(it.reason)}, ${it.attempts_used} of ${plural(it.attempts_max, 'attempt')} used · <${Time} at=${it.ended_at}/>`))}
   </ul>`
 }
 
@@ -106,7 +100,8 @@ export default function Overview({query}) {
   const stats = useGet('/stats', {hours}, {every: hours === '1' ? EVERY_MS : SLOW_MS})
   const endpoints = useGet('/stats/endpoints', {hours: 24}, {every: SLOW_MS})
   const hooks = useGet('/webhooks', {limit: 100}, {every: SLOW_MS})
-  const failed = useGet('/requests', {state: 'failed', limit: 5}, {every: SLOW_MS})
+  const since = useMemo(() => new Date(Date.now() - DAY_MS).toISOString(), [])
+  const failed = useGet('/deliveries', {state: 'failed', since, limit: 5}, {every: SLOW_MS})
   const any = useGet('/requests', {limit: 1})
   const sources = useSources()
   const webhooks = useMemo(() => Object.fromEntries((hooks.data?.data ?? []).map(it => [it.id, it])), [hooks.data])
@@ -118,8 +113,9 @@ export default function Overview({query}) {
       command=${['restante sources create shop', 'restante destinations create --source shop --url https://api.example.com/hooks', `restante send request shop --data '{"order":1042}'`]}/>`}
     ${missing ? html`<p class="note">This server keeps no statistics.</p>` : html`<${Fault} error=${stats.error} retry=${stats.reload}/>`}
     ${stats.data ? html`<${Numbers} stats=${stats.data}/>` : !stats.error && html`<${Loading} what="the numbers"/>`}
-    <${Section} title="Needs attention"><${Attention} webhooks=${webhooks} endpoints=${endpoints.data?.data} failed=${failed.data?.data ?? []} known=${known} sources=${sources}/>
-      <p class="row"><${Link} href="/requests?state=failed">All failed requests<//><${Link} href="/requests?state=none">Requests without destination<//></p><//>
+    <${Section} title="Needs attention"><${Fault} error=${hooks.error ?? failed.error} retry=${() => { hooks.reload(); failed.reload() }}/>
+      ${hooks.data && failed.data ? html`<${Attention} webhooks=${webhooks} endpoints=${endpoints.data?.data} failed=${failed.data.data} known=${known} sources=${sources}/>` : !hooks.error && !failed.error && html`<${Loading} what="what needs attention"/>`}
+      <p class="row"><${Link} href="/deliveries?state=failed">All failed deliveries<//><${Link} href="/requests?state=failed">Failed requests<//><${Link} href="/requests?state=none">Requests without destination<//></p><//>
     ${stats.data && html`<${Section} title="Over time"><${Charts} stats=${stats.data}/><//>`}
     ${endpoints.data && html`<${Section} title="Endpoints by health, last 24 h"><${Health} rows=${endpoints.data.data} known=${known} sources=${sources}/><//>`}
   <//>`

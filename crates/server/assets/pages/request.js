@@ -1,22 +1,11 @@
 // One request: where it went, and what it is.
-import {html, useState} from '../lib/dom.js'
-import {api, useGet} from '../lib/api.js'
-import {bytes, plural} from '../lib/format.js'
+import {
+  api, BodyView, bytes, Copy, copy, DeliveryCard, Empty, Facts, Fault, html, Id, Identity, Link, navigate, Page, plural, RequestState, Section,
+  SourceName, State, Time, toast, toastError, useDestinations, useGet, useSources, useState, Waiting,
+} from './all.js'
 import {useKeys} from '../lib/keys.js'
 import {useLive} from '../lib/live.js'
-import {Link, navigate} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {BodyView} from '../parts/body.js'
-import {Copy, copy} from '../parts/copy.js'
 import {curl, provesSender} from '../parts/curl.js'
-import {Empty} from '../parts/empty.js'
-import {SourceName, useDestinations, useSources} from '../parts/endpoints.js'
-import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Facts, Identity, Page, Section, Waiting} from '../parts/page.js'
-import {RequestState, State} from '../parts/state.js'
-import {DeliveryCard} from '../parts/timeline.js'
-import {toast, toastError} from '../parts/toast.js'
 import {Act} from './act.js'
 
 export const title = 'Request'

@@ -1,18 +1,9 @@
 // What sources have received, live.
-import {html, useState} from '../lib/dom.js'
-import {bytes} from '../lib/format.js'
+import {
+  bytes, Empty, exact, Filters, FilterSwitch, html, Id, Page, pageOf, Pager, RequestState, SourceName, Table, TailHead, TailState, Time, useSources,
+  useState, useTail,
+} from './all.js'
 import {useKeys} from '../lib/keys.js'
-import {pageOf} from '../lib/router.js'
-import {Time, exact} from '../lib/time.js'
-import {Empty} from '../parts/empty.js'
-import {SourceName, useSources} from '../parts/endpoints.js'
-import {FilterSwitch, Filters} from '../parts/filters.js'
-import {Id} from '../parts/id.js'
-import {Page} from '../parts/page.js'
-import {Pager} from '../parts/pager.js'
-import {RequestState} from '../parts/state.js'
-import {Table} from '../parts/table.js'
-import {TailHead, TailState, useTail} from '../parts/tail.js'
 
 export const title = 'Requests'
 

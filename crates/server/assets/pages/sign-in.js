@@ -1,9 +1,5 @@
 // Signing in with a key, or with the link that the first start prints.
-import {html, useEffect, useState} from '../lib/dom.js'
-import {checkSession, session, signIn} from '../lib/api.js'
-import {navigate} from '../lib/router.js'
-import {Fault} from '../parts/fault.js'
-import {Loading, Page} from '../parts/page.js'
+import {checkSession, Fault, html, Loading, navigate, Page, session, signIn, useEffect, useState} from './all.js'
 import {Fields} from './fields.js'
 
 export const title = 'Sign in'
@@ -23,7 +19,7 @@ export default function SignIn({query}) {
   const [fault, setFault] = useState(null)
 
   useEffect(() => {
-    const link = linking ? decodeURIComponent(location.hash.slice('#link='.length)) : null
+    const link = linking ? location.hash.slice('#link='.length) : null
     if (link === null) {
       if (signed === undefined) checkSession().catch(setFault)
       return
@@ -37,7 +33,7 @@ export default function SignIn({query}) {
 
   return html`<div class="sign-in"><${Page} title=${title} heading="Restante" sub="Sign in with an API key.">
     ${linking ? html`<${Loading} what="the session of this link"/>` : html`
-      ${fault && html`<${Fault} error=${fault}/><p>A sign-in link works once and for a short time. A key always works.</p>`}
+      ${fault && html`<${Fault} error=${fault}/><p>A sign-in link works once, until the server is started again. A key always works.</p>`}
       <${Fields} fields=${KEY} submit="Sign in" run=${({key}) => signIn({key: key.trim()})}/>`}
   <//></div>`
 }

@@ -1,12 +1,5 @@
 // Retrying many deliveries: choose, preview, confirm, progress, result.
-import {html, useState} from '../lib/dom.js'
-import {api, useGet} from '../lib/api.js'
-import {count, plural} from '../lib/format.js'
-import {Link} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Dialog} from '../parts/dialog.js'
-import {Fault} from '../parts/fault.js'
-import {State} from '../parts/state.js'
+import {api, count, Dialog, Fault, html, Link, plural, State, Time, useGet, useState} from './all.js'
 import {Act} from './act.js'
 import {Fields} from './fields.js'
 

@@ -1,7 +1,5 @@
 // Making and changing a destination.
-import {html} from '../lib/dom.js'
-import {api} from '../lib/api.js'
-import {Dialog} from '../parts/dialog.js'
+import {api, Dialog, html} from './all.js'
 import {Fields} from './fields.js'
 import {WEBHOOK_FIELDS} from './webhook-fields.js'
 

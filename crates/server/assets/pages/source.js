@@ -1,17 +1,8 @@
 // One source: its URL, its destinations, its settings.
-import {html, useEffect, useState} from '../lib/dom.js'
-import {api, useGet} from '../lib/api.js'
-import {percent, plural, quoted} from '../lib/format.js'
-import {Link, navigate} from '../lib/router.js'
-import {Time, duration} from '../lib/time.js'
-import {Command, Copy} from '../parts/copy.js'
-import {Empty} from '../parts/empty.js'
-import {schedule} from '../parts/endpoints.js'
-import {Fault} from '../parts/fault.js'
-import {Id} from '../parts/id.js'
-import {Facts, Identity, Loading, Page, Section, Waiting} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {toast} from '../parts/toast.js'
+import {
+  api, Command, Copy, duration, Empty, Facts, Fault, html, Id, Identity, Link, Loading, navigate, Page, percent, plural, quoted, schedule, Section,
+  State, Time, toast, useEffect, useGet, useState, Waiting,
+} from './all.js'
 import {Act} from './act.js'
 import {Fields, readJson} from './fields.js'
 import {BulkRetry, Retries} from './source-bulk.js'
@@ -59,7 +50,7 @@ export default function SourcePage({id}) {
   const health = useGet('/stats/endpoints', {hours: 24})
   const [making, make] = useState(false)
   const ready = Boolean(source && destinations.data)
-  useEffect(() => { document.getElementById(location.hash.slice(1) || 'main')?.scrollIntoView() }, [ready])
+  useEffect(() => { if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView() }, [ready])
   if (!source) return html`<${Waiting} title=${title} id=${id} error=${error} reload=${reload}/>`
   const changed = () => { reload(); destinations.reload() }
   const list = destinations.data?.data

@@ -1,14 +1,5 @@
 // Permanent URLs that receive webhooks.
-import {html, useState} from '../lib/dom.js'
-import {api} from '../lib/api.js'
-import {navigate} from '../lib/router.js'
-import {Time} from '../lib/time.js'
-import {Copy} from '../parts/copy.js'
-import {Dialog} from '../parts/dialog.js'
-import {Empty} from '../parts/empty.js'
-import {Page} from '../parts/page.js'
-import {State} from '../parts/state.js'
-import {toast} from '../parts/toast.js'
+import {api, Copy, Dialog, Empty, html, navigate, Page, State, Time, toast, useState} from './all.js'
 import {Listed, useList} from './act.js'
 import {Fields} from './fields.js'
 

@@ -11,6 +11,8 @@ const PAUSE_MS = 400
 const PUBLISH = {title: 'Publish the draft?', body: 'Every email made from this template from now on says what the draft says.'}
 const DELETE = {title: 'Delete this template?', body: 'Its versions go with it, and calls that name it fail. Emails that were made of it stay.'}
 
+const TABS = [['draft', 'Draft and preview'], ['versions', 'Versions'], ['settings', 'Name and slug']]
+
 export default function Template({id, query}) {
   const path = `/v1/templates/${encodeURIComponent(id)}`
   const got = useGet(path)
@@ -22,13 +24,13 @@ export default function Template({id, query}) {
       run=${async () => { await api.post(`${path}/versions`); reload() }} done="The draft is published"/>
     <${Act} label="Duplicate" run=${async () => navigate(`/templates/${(await api.post(`${path}/duplicate`, {})).id}`)} done="This is the copy"/>
     <${Act} label="Delete" danger ask=${DELETE} run=${async () => { await api.del(path); toast('The template is deleted'); navigate('/templates') }}/>`
-  const tab = query.tab ?? 'draft'
+  const tab = TABS.some(([name]) => name === query.tab) ? query.tab : 'draft'
   return html`<${Page} title=${title} heading=${template.name} actions=${actions}
       sub=${html`<code>${template.slug}</code> <${Copy} text=${template.slug} class="small" label="Copy slug"/> ${template.description}`}>
     <${Fault} error=${error} retry=${reload}/>
     <p>${template.published_version ? html`<${State} look="good" text=${`version ${template.published_version} is sent`}/>` : html`<${State} of="draft" text="nothing is published: it cannot be sent yet"/>`}
       ${draft && html` <${State} look="wait" text=${`version ${template.latest_version} is a draft`}/>`}</p>
-    <${Choice} name="tab" label="Parts of this template" options=${[['draft', 'Draft and preview'], ['versions', 'Versions'], ['settings', 'Name and slug']]}/>
+    <${Choice} name="tab" label="Parts of this template" options=${TABS}/>
     ${tab === 'draft' && html`<${Draft} key=${template.updated_at} template=${template} path=${path} onSaved=${reload}/>`}
     ${tab === 'versions' && html`<${Versions} path=${path}/>`}
     ${tab === 'settings' && html`<${Section} title="Name and slug"><${Fields} key=${template.updated_at} fields=${NAME_FIELDS} of=${template} submit="Save"

@@ -46,7 +46,7 @@ export default function Webhook({id, query}) {
       toast('The webhook is deleted')
       navigate('/webhooks')
     }}/>`
-  const tab = query.tab ?? 'attempts'
+  const tab = TABS.some(([name]) => name === query.tab) ? query.tab : 'attempts'
   return html`<${Page} title=${title} heading=${html`Webhook <code class="wrap">${webhook.url}</code>`} actions=${actions}
       sub=${html`<code>${webhook.id}</code> <${Copy} text=${webhook.id} class="small" label="Copy id"/> ${webhook.description}`}>
     <${Fault} error=${error} retry=${reload}/>

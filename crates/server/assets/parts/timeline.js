@@ -54,6 +54,7 @@ export function next(delivery, now = Date.now()) {
     return [new Date(due) > now ? `${attempt} ${relative(due, now)}, at ${exact(due)}` : `${attempt} is due since ${exact(due)}`, why]
   }
   if (state === 'delivered') return ['Delivered. Nothing more happens', null]
+  if (state === 'failed' && reason === 'refused' && delivery.attempts_used === 0) return ['Never attempted: the mailbox is on the list of suppressions', null]
   if (state === 'failed') return [`${REASONS[reason] ?? words(reason ?? 'failed')}. Nothing more happens by itself`, delivery.request_id ? 'A manual retry sends the same request to this destination again, with a fresh budget, for one credit' : null]
   if (state === 'skipped') return ['Never attempted: the webhook was paused', 'Recover on the webhook delivers what was skipped']
   return [`${REASONS[reason] ?? 'Cancelled'}. Nothing more happens`, null]

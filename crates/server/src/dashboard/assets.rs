@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     /// All files together.
-    const BYTES_MAX: usize = 250 * 1024;
+    const BYTES_MAX: usize = 250_000;
 
     #[test]
     fn the_files_stay_small() {
