@@ -22,7 +22,8 @@ function line(values, x, y) {
   let pen = false
   values.forEach((value, index) => {
     if (value === null || value === undefined) return
-    path += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}`
+    // A first point that stays alone is a dot.
+    path += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}${pen ? '' : 'h.01'}`
     pen = true
   })
   return path
