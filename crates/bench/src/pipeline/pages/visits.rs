@@ -65,7 +65,7 @@ fn overview(found: &Found) -> Visit {
         "/v1/stats?hours=1".to_owned(),
         "/v1/stats/endpoints?hours=24".to_owned(),
         webhooks(),
-        "/v1/requests?state=failed&limit=5".to_owned(),
+        "/v1/deliveries?state=failed&since=2020-01-01T00:00:00Z&limit=5".to_owned(),
         "/v1/requests?limit=1".to_owned(),
         sources(),
     ];
