@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use restante_core::Id;
 use restante_core::id::{
     AttemptId, DeliveryId, EmailId, Kind as _, RecipientId, ReplayId, RequestId, SourceId, Tail, TemplateId,
@@ -58,7 +59,7 @@ pub(crate) async fn get(
 ) -> Result<Json<Found>, ApiError> {
     let search = Search { api: &api, caller: &caller };
     let place = search.place_of(&text).await?.ok_or_else(|| {
-        ApiError::new(axum::http::StatusCode::NOT_FOUND, "not_found", "nothing in this workspace has this id")
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", "nothing in this workspace has this id")
     })?;
     let Spot { kind, url, page } = place;
     Ok(Json(Found { object: "found", id: text, kind, url: format!("/v1{url}"), page }))
@@ -147,7 +148,7 @@ impl Search<'_> {
         self.caller.require::<EmailsRead>()?;
         for place in 0..=RECIPIENTS_SEARCHED {
             let email = EmailId::new(id.key().plus(-place), id.tail());
-            if emails::show(self.api, self.caller, email).await.is_ok() {
+            if there(emails::show(self.api, self.caller, email).await)?.is_some() {
                 return Ok(Spot { kind: "recipient", ..Spot::same("email", format!("/emails/{email}")) });
             }
         }
@@ -188,7 +189,7 @@ impl Search<'_> {
 
     /// A replay or a recovery of a webhook, or a bulk retry of a destination.
     async fn job(&self, id: ReplayId) -> Result<Spot, ApiError> {
-        if let Ok(job) = self.record::<record::ReplayJob>(id).await {
+        if let Some(job) = there(self.record::<record::ReplayJob>(id).await)? {
             self.caller.require::<WebhooksRead>()?;
             let webhook = Id::<kind::Webhook>::from_uuid(job.parent.unwrap_or_default());
             let page = format!("/webhooks/{webhook}");
@@ -240,6 +241,18 @@ impl Search<'_> {
     }
 }
 
+/// What was read; `None` when there is no such thing.
+///
+/// # Errors
+/// Whatever else kept it from being read.
+fn there<T>(read: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    match read {
+        Ok(thing) => Ok(Some(thing)),
+        Err(error) if error.status == StatusCode::NOT_FOUND => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The request that receivers know by this UUID.
 fn request_by_key(text: &str) -> Option<RequestId> {
     let lengths: Vec<_> = text.split('-').map(str::len).collect();
@@ -252,6 +265,13 @@ fn request_by_key(text: &str) -> Option<RequestId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_not_missing() {
+        assert!(there(Err::<(), _>(ApiError::not_found::<kind::Email>())).unwrap().is_none());
+        let down = restante_store::Error::Unavailable("down".into());
+        assert_eq!(there(Err::<(), _>(down.into())).unwrap_err().status.as_u16(), 503);
+    }
 
     #[test]
     fn a_request_is_known_by_its_uuid() {

@@ -10,6 +10,13 @@ use super::Api;
 use super::error::ApiError;
 use crate::clock::Clock;
 
+/// What stored bytes are shown under: no browser interprets them.
+pub(crate) const AS_BYTES: [(HeaderName, &str); 3] = [
+    (header::CONTENT_TYPE, "application/octet-stream"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::CONTENT_DISPOSITION, "attachment"),
+];
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Gives each answer its `x-request-id` and each [`ApiError`] its body, and logs what broke.

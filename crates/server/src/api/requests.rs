@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use restante_core::id::{RequestId, SourceId, Tail, WorkspaceId, kind};
 use restante_core::{Timestamp, limits};
@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::auth::{Caller, RequestsRead, RequestsWrite};
 use super::error::ApiError;
+use super::frame::AS_BYTES;
 use super::path::One;
 use super::query::{Listing, Paging, check_span, invalid};
 use super::{Api, ApiState, wire};
@@ -102,14 +103,9 @@ pub(crate) async fn body(
     caller: Caller<RequestsRead>,
     One(id): One<kind::Request>,
 ) -> Result<impl IntoResponse, ApiError> {
-    const HEADERS: [(HeaderName, &str); 3] = [
-        (header::CONTENT_TYPE, "application/octet-stream"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_DISPOSITION, "attachment"),
-    ];
     let body = api.store.request_body(caller.workspace, id, api.clock.now()).await?;
     let body = body.ok_or_else(ApiError::not_found::<kind::Request>)?;
-    Ok((HEADERS, body))
+    Ok((AS_BYTES, body))
 }
 
 /// Delete a request

@@ -32,7 +32,7 @@ const CSRF_HEADER: HeaderName = HeaderName::from_static("x-restante-csrf");
 const ENDED_MAX: usize = 10_000;
 
 /// A session, as it is sealed into its cookie.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Session {
     key_hash: String,
     /// Known to the pages and to nobody else.
@@ -125,7 +125,7 @@ fn check_csrf(session: &Session, headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// What signs in: one of the two.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SignIn {
     /// An API key.
@@ -135,7 +135,7 @@ pub(super) struct SignIn {
 }
 
 /// What pages are told about their session.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Shown<'a> {
     csrf: &'a str,
     expires_at: Timestamp,
@@ -211,5 +211,6 @@ pub(super) async fn end(State(api): State<Api>, headers: HeaderMap) -> Result<Re
 }
 
 fn shown(session: &Session) -> Response {
-    Json(Shown { csrf: &session.csrf, expires_at: session.expires_at }).into_response()
+    let told = Json(Shown { csrf: &session.csrf, expires_at: session.expires_at });
+    ([(header::CACHE_CONTROL, "no-store")], told).into_response()
 }

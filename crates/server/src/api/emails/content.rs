@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use restante_core::id::{EmailId, kind};
@@ -10,16 +10,10 @@ use restante_core::id::{EmailId, kind};
 use super::show;
 use crate::api::auth::{Caller, EmailsRead};
 use crate::api::error::ApiError;
+use crate::api::frame::AS_BYTES;
 use crate::api::path::{One, Part};
 use crate::api::{Api, ApiState, wire};
 use crate::mail::parse::{Texts, attachments_of, headers_of, texts_of};
-
-/// Bytes that no browser interprets.
-const AS_BYTES: [(HeaderName, &str); 3] = [
-    (header::CONTENT_TYPE, "application/octet-stream"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::CONTENT_DISPOSITION, "attachment"),
-];
 
 /// Get what an email says
 ///

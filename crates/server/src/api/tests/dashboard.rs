@@ -72,7 +72,7 @@ async fn a_cookie_is_for_pages_of_this_server_only() {
     for part in ["Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=43200", "Secure"] {
         assert!(cookie.split("; ").any(|it| it == part), "{cookie}");
     }
-    assert_eq!(answer.header("cache-control"), "");
+    assert_eq!(answer.header("cache-control"), "no-store");
 
     let browser = world.sign_in(json!({"key": world.admin})).await;
     assert_eq!(browser.get("/v1/sources").await.header("cache-control"), "no-store");
