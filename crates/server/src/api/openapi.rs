@@ -61,6 +61,8 @@ fn add_common_errors(operation: &mut Value) {
     ];
     for (status, applies, description) in common {
         if applies {
+            let own = operation["responses"][status]["description"].as_str();
+            let description = own.map_or(description.to_owned(), |own| format!("{own}. {description}"));
             operation["responses"][status] = json!({"description": description});
         }
     }

@@ -86,6 +86,20 @@ fn the_clients_table_has_the_routes_and_their_classes() {
     }
 }
 
+/// What a call says of its failures stands beside what is said of those that all have.
+#[test]
+fn failures_of_a_call_and_of_all_calls_are_both_described() {
+    let operations = operations();
+    let (_, _, publish) =
+        operations.iter().find(|(_, _, operation)| operation["operationId"] == "events.publish").unwrap();
+    let described = text(&publish["responses"]["422"], "description");
+    assert_eq!(
+        described,
+        "`idempotency_key_reuse`: the key was used for another call. \
+         A field or parameter is not valid: `param` and `details` say which"
+    );
+}
+
 /// What takes an idempotency key says so, and nothing else does.
 #[test]
 fn keyed_calls_and_no_others_take_a_key() {
