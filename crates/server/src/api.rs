@@ -58,6 +58,7 @@ use crate::clock::Clock;
 use crate::dashboard::{self, Dashboard};
 use crate::mail::records::Lookup;
 use crate::probe::Prober;
+use crate::rate_limit::RateLimits;
 use crate::telemetry::Metrics;
 use crate::tunnel::{self, Hub};
 use crate::vault::Vault;
@@ -108,6 +109,8 @@ pub struct ApiState {
     pub(crate) dashboard: Arc<Dashboard>,
     /// Slots of open connections; a client's connection takes one.
     pub(crate) connections: Arc<Semaphore>,
+    /// How often keys may call and clients log in.
+    pub(crate) limits: Arc<RateLimits>,
 }
 
 /// The state as handlers share it.

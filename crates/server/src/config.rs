@@ -13,6 +13,7 @@ use restante_store::Policy;
 use crate::channel::guard::PrivateTargets;
 use crate::channel::smtp::{Relay, Route, SmtpConfig};
 use crate::ingress::TrustedProxies;
+use crate::rate_limit::{Rate, RateLimits};
 use crate::vault::Secret;
 
 mod settings;
@@ -48,6 +49,10 @@ pub struct Config {
     pub require_verified_domains: bool,
     pub notice_from: Option<String>,
     pub intake_body_bytes: usize,
+    pub rate_limit_key_per_second: Option<f64>,
+    pub rate_limit_key_burst: Option<u32>,
+    pub rate_limit_source_per_second: Option<f64>,
+    pub rate_limit_source_burst: Option<u32>,
     pub disk_free_bytes: u64,
     pub threads: usize,
 }
@@ -140,6 +145,10 @@ impl Default for Config {
             require_verified_domains: false,
             notice_from: None,
             intake_body_bytes: limits::INTAKE_BODY_BYTES_MAX,
+            rate_limit_key_per_second: None,
+            rate_limit_key_burst: None,
+            rate_limit_source_per_second: None,
+            rate_limit_source_burst: None,
             disk_free_bytes: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
         }
@@ -218,6 +227,15 @@ impl Config {
         Some(SmtpConfig { route, hello: self.smtp_hello.clone().unwrap_or_else(host_name) })
     }
 
+    /// How often a key may call and a source be sent to.
+    pub(crate) fn rate_limits(&self) -> RateLimits {
+        let rate = |per_second: Option<f64>, burst| per_second.map(|it| Rate::new(it, burst));
+        RateLimits::new(
+            rate(self.rate_limit_key_per_second, self.rate_limit_key_burst),
+            rate(self.rate_limit_source_per_second, self.rate_limit_source_burst),
+        )
+    }
+
     /// What `--dev` does: any target may be sent to, in plain http too.
     pub fn loosen_for_development(&mut self) {
         self.allow_private_targets = PrivateTargets::All;
@@ -249,13 +267,14 @@ fn read_file(text: &str) -> Result<BTreeMap<String, String>, Fault> {
     let plain = |value: toml::Value| match value {
         toml::Value::String(text) => Some(text),
         toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
         toml::Value::Boolean(switch) => Some(switch.to_string()),
         toml::Value::Array(values) => {
             let parts: Option<Vec<String>> =
                 values.into_iter().map(|it| it.as_str().map(str::to_owned)).collect();
             parts.map(|parts| parts.join(","))
         }
-        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+        toml::Value::Datetime(_) | toml::Value::Table(_) => None,
     };
     table
         .into_iter()
@@ -358,6 +377,14 @@ mod tests {
             ("RETENTION_DAYS", "0"),
             ("RETENTION_DAYS", "366"),
             ("INTAKE_BODY_BYTES", "-1"),
+            ("RATE_LIMIT_KEY_PER_SECOND", "0"),
+            ("RATE_LIMIT_KEY_PER_SECOND", "NaN"),
+            ("RATE_LIMIT_KEY_PER_SECOND", "100/s"),
+            ("RATE_LIMIT_KEY_BURST", "0"),
+            ("RATE_LIMIT_SOURCE_PER_SECOND", "100001"),
+            ("RATE_LIMIT_SOURCE_PER_SECOND", "inf"),
+            ("RATE_LIMIT_SOURCE_BURST", "1.5"),
+            ("RATE_LIMIT_SOURCE_BURST", "1000001"),
             ("THREADS", "0"),
         ] {
             let fault = Config::layered(None, [pair(&format!("RESTANTE_{name}"), value)], []).unwrap_err();
@@ -378,6 +405,28 @@ mod tests {
         let environment = [pair("RESTANTE_RETENTION_DAYS", "365")];
         let config = Config::layered(Some(file), environment, []).unwrap();
         assert_eq!((thresholds(&config), config.retention_days), ((1, 0, 315_360_000), 365));
+    }
+
+    #[test]
+    fn rates_are_limited_only_where_a_setting_says_so() {
+        let rates = |config: &Config| {
+            let limits = config.rate_limits();
+            [limits.keys, limits.sources, limits.logins].map(|limit| limit.map(|limit| limit.rate()))
+        };
+        assert_eq!(rates(&Config::default()), [None, None, None]);
+
+        let bursts = "rate_limit_key_burst = 5\nrate_limit_source_burst = 7\n";
+        let config = Config::layered(Some(bursts), [], []).unwrap();
+        assert_eq!(rates(&config), [None, None, None]);
+
+        let environment = [pair("RESTANTE_RATE_LIMIT_SOURCE_PER_SECOND", "100")];
+        let file = format!("{bursts}rate_limit_key_per_second = 0.5");
+        let config = Config::layered(Some(&file), environment, []).unwrap();
+        let [key, source] = [Rate::new(0.5, Some(5)), Rate::new(100.0, Some(7))];
+        assert_eq!(rates(&config), [Some(key), Some(source), Some(source)]);
+
+        let config = Config::layered(Some("rate_limit_key_per_second = 20"), [], []).unwrap();
+        assert_eq!(rates(&config), [Some(Rate::new(20.0, Some(20))), None, None]);
     }
 
     #[test]

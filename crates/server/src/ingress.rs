@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, EXPECT, HeaderValue};
 use hyper::{Request, StatusCode};
 use restante_core::endpoint::Answer;
 use restante_core::id::{RequestId, Tail};
@@ -23,6 +23,7 @@ use crate::api::error::ApiError;
 use crate::api::frame;
 use crate::clock::Clock;
 use crate::door::closing;
+use crate::rate_limit::RateLimits;
 use crate::telemetry::{Metrics, Refusal};
 use body::{Bodies, BodyFault};
 pub(crate) use remote::{NotANetwork, TrustedProxies};
@@ -41,6 +42,7 @@ pub(crate) struct Ingress {
     metrics: Arc<Metrics>,
     bodies: Bodies,
     proxies: TrustedProxies,
+    limits: Arc<RateLimits>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -52,9 +54,10 @@ impl Ingress {
         metrics: Arc<Metrics>,
         body_bytes_max: usize,
         proxies: TrustedProxies,
+        limits: Arc<RateLimits>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { store, clock, metrics, bodies: Bodies::new(body_bytes_max), proxies, stopping }
+        Self { store, clock, metrics, bodies: Bodies::new(body_bytes_max), proxies, limits, stopping }
     }
 
     /// Takes one webhook. `headers` are its header lines as they were sent.
@@ -71,6 +74,14 @@ impl Ingress {
         let Some((token, path)) = token_and_path(parts.uri.path()) else {
             return closing(self.unknown_token());
         };
+        if let Some(refusal) = self.rate_limited(token) {
+            if parts.headers.contains_key(EXPECT) {
+                // It asks before it sends, and need not.
+                return closing(refusal);
+            }
+            body::drain(incoming).await;
+            return refusal;
+        }
         let body = match tokio::time::timeout(BODY_TIME, self.bodies.read(&mut incoming)).await {
             Ok(Ok(body)) => body,
             Ok(Err(BodyFault::TooLarge)) => {
@@ -104,7 +115,13 @@ impl Ingress {
                 }
                 acknowledge(id, answer.as_deref())
             }
-            Ok(Accepted::UnknownSource) => self.unknown_token(),
+            Ok(Accepted::UnknownSource) => {
+                // Tokens that are made up take no room from sources.
+                if let Some(limit) = &self.limits.sources {
+                    limit.forget(token);
+                }
+                self.unknown_token()
+            }
             Ok(Accepted::CreditsExhausted) => self.refuse(Refusal::Credits, ApiError::credits_exhausted()),
             Err(error) => {
                 tracing::warn!(error.message = %error, "a request could not be stored and was not acknowledged");
@@ -143,6 +160,20 @@ impl Ingress {
         let message = "the server did not answer in time; whether a change was made is not known";
         let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message);
         frame::answer(error, self.clock.as_ref())
+    }
+
+    /// Counts a request by the rate of its source; the answer to one that comes too often.
+    ///
+    /// The source is known by its token: whether there is one the store knows, and a look there is what this saves.
+    fn rate_limited(&self, token: &str) -> Option<Response> {
+        let standing = self.limits.sources.as_ref()?.take(token, self.clock.monotonic());
+        if standing.admitted {
+            return None;
+        }
+        let error = ApiError::rate_limited("this source", &standing);
+        let mut response = self.refuse(Refusal::RateLimited, error);
+        standing.tell(response.headers_mut());
+        Some(response)
     }
 
     fn unknown_token(&self) -> Response {

@@ -21,6 +21,7 @@ mod dashboard;
 mod door;
 mod ingress;
 mod notify;
+mod rate_limit;
 mod tunnel;
 mod upkeep;
 
@@ -142,12 +143,14 @@ impl Server {
         )?;
         store.attach(Some(Arc::clone(&dispatcher) as _)).await?;
 
+        let limits = Arc::new(config.rate_limits());
         let ingress = Arc::new(Ingress::new(
             Arc::clone(&store),
             Arc::clone(&clock),
             Arc::clone(&metrics),
             config.intake_body_bytes,
             config.trusted_proxies.clone(),
+            Arc::clone(&limits),
             stop.clone(),
         ));
         let connections = door::connection_slots();
@@ -175,6 +178,7 @@ impl Server {
             tunnel,
             dashboard: Arc::clone(&dashboard),
             connections: Arc::clone(&connections),
+            limits,
         };
         let door = door::Door {
             ingress,

@@ -18,6 +18,7 @@ pub struct Metrics {
     accepted: AtomicU64,
     published: AtomicU64,
     refused: [AtomicU64; Refusal::ALL.len()],
+    calls_rate_limited: AtomicU64,
     delivered: AtomicU64,
     failed: [AtomicU64; FailureKind::ALL.len()],
     lost: AtomicU64,
@@ -35,16 +36,18 @@ pub enum Refusal {
     Credits,
     Malformed,
     TooSlow,
+    RateLimited,
     Unavailable,
 }
 
 impl Refusal {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::UnknownToken,
         Self::TooLarge,
         Self::Credits,
         Self::Malformed,
         Self::TooSlow,
+        Self::RateLimited,
         Self::Unavailable,
     ];
 
@@ -55,6 +58,7 @@ impl Refusal {
             Self::Credits => "credits",
             Self::Malformed => "malformed",
             Self::TooSlow => "too_slow",
+            Self::RateLimited => "rate_limited",
             Self::Unavailable => "unavailable",
         }
     }
@@ -111,6 +115,11 @@ impl Metrics {
         }
     }
 
+    /// The API turned a call away, or a login of a client: there were too many.
+    pub fn call_rate_limited(&self) {
+        self.calls_rate_limited.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// An attempt ended.
     pub fn attempted(&self, outcome: &Outcome, took: Duration) {
         match outcome {
@@ -153,6 +162,9 @@ impl Metrics {
                 get(counter)
             );
         }
+        let help = "Calls of the API, and logins of clients, that came too often.";
+        head(&mut page, "restante_calls_rate_limited_total", "counter", help);
+        let _ = writeln!(page, "restante_calls_rate_limited_total {}", get(&self.calls_rate_limited));
         head(&mut page, "restante_attempts_total", "counter", "Finished attempts by result.");
         let _ = writeln!(page, "restante_attempts_total{{result=\"delivered\"}} {}", get(&self.delivered));
         let _ = writeln!(page, "restante_attempts_total{{result=\"lost\"}} {}", get(&self.lost));

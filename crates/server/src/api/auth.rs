@@ -17,6 +17,7 @@ use super::error::ApiError;
 use super::records::{self, Place};
 use super::{Api, ApiState, token};
 use crate::dashboard;
+use crate::rate_limit::Counted;
 
 /// Implies all scopes, makes workspaces, and acts in any of them.
 pub(crate) const ADMIN: &str = "admin";
@@ -146,6 +147,7 @@ impl<S: Scope> FromRequestParts<Api> for Caller<S> {
             Some(hash) => authenticate_hash(api, &hash).await?,
             None => authenticate(api, &parts.headers).await?,
         };
+        count(api, parts, key.id)?;
         require(&key.body.scopes, S::NAME)?;
         let workspace = match parts.headers.get(WORKSPACE_HEADER) {
             None => key.workspace,
@@ -156,6 +158,24 @@ impl<S: Scope> FromRequestParts<Api> for Caller<S> {
         };
         Ok(Self { workspace, key, wanted: PhantomData })
     }
+}
+
+/// Counts a call by the rate of its key.
+///
+/// # Errors
+/// 429 when the key calls too often. `frame` tells when to come back.
+fn count(api: &ApiState, parts: &Parts, key: ApiKeyId) -> Result<(), ApiError> {
+    let (Some(limit), Some(counted)) = (&api.limits.keys, parts.extensions.get::<Counted>()) else {
+        return Ok(());
+    };
+    let standing = counted.once(|| {
+        let standing = limit.take(key, api.clock.monotonic());
+        if !standing.admitted {
+            api.counters.call_rate_limited();
+        }
+        standing
+    });
+    if standing.admitted { Ok(()) } else { Err(ApiError::rate_limited("this key", &standing)) }
 }
 
 /// The token of `Authorization: Bearer …`.

@@ -18,6 +18,7 @@ use restante_core::limits;
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::rate_limit::Counted;
 use casing::{camel, snake};
 use shapes::{Call, find};
 
@@ -37,6 +38,8 @@ pub(super) struct Ours {
     router: Router,
     /// Of the call that is answered.
     headers: HeaderMap,
+    /// What the client calls once counts once.
+    counted: Counted,
 }
 
 /// An answer of ours: its status, headers, and body, null when there is none.
@@ -53,7 +56,7 @@ pub(super) fn over(router: Router) -> Router {
 
 async fn serve(State(router): State<Router>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let ours = Ours { router, headers: forwarded(&parts) };
+    let ours = Ours { router, headers: forwarded(&parts), counted: Counted::default() };
     match answer(&ours, &parts, body).await {
         Ok(answer) => answer.into_response(),
         Err(failed) => failed.into_response(),
@@ -114,6 +117,7 @@ impl Ours {
         *request.method_mut() = method;
         *request.uri_mut() = target.parse().unwrap_or_default();
         *request.headers_mut() = self.headers.clone();
+        request.extensions_mut().insert(self.counted.clone());
         // Our router does not fail; it answers.
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();

@@ -8,6 +8,8 @@ use restante_core::id;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::rate_limit::Standing;
+
 /// Seconds after which a caller may come back when the store does not answer.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
@@ -136,6 +138,12 @@ impl ApiError {
     pub(crate) fn credits_exhausted() -> Self {
         let message = "the workspace's credits are used up; an administrator can grant more";
         Self::new(StatusCode::PAYMENT_REQUIRED, "credits_exhausted", message)
+    }
+
+    /// `who` comes more often than it may. `Standing::tell` adds the headers.
+    pub(crate) fn rate_limited(who: &str, standing: &Standing) -> Self {
+        let message = format!("too many requests of {who}; again in {} s", standing.next_seconds());
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
     }
 
     /// Something of ours is broken, and a person must look.

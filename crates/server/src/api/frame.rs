@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::Api;
 use super::error::ApiError;
 use crate::clock::Clock;
+use crate::rate_limit::Counted;
 
 /// What stored bytes are shown under: no browser interprets them.
 pub(crate) const AS_BYTES: [(HeaderName, &str); 3] = [
@@ -19,13 +20,20 @@ pub(crate) const AS_BYTES: [(HeaderName, &str); 3] = [
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives each answer its `x-request-id` and each [`ApiError`] its body, and logs what broke.
+/// Gives each answer its `x-request-id`, how its key stands where that is counted, and each [`ApiError`] its body, and
+/// logs what broke.
 ///
 /// The id is always ours: one that a caller made up could point support at somebody else's request.
-pub(crate) async fn frame(State(api): State<Api>, request: Request, next: Next) -> Response {
+pub(crate) async fn frame(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let request_id = new_request_id(api.clock.as_ref());
     let browser = request.headers().contains_key(header::COOKIE);
+    let limited = api.limits.keys.is_some();
+    // A call that is a part of another one brings what was counted for that.
+    let counted = limited.then(|| request.extensions_mut().get_or_insert_default::<Counted>().clone());
     let mut response = next.run(request).await;
+    if let Some(standing) = counted.and_then(|counted| counted.standing()) {
+        standing.tell(response.headers_mut());
+    }
     if browser {
         keep_out_of_caches(&mut response);
     }

@@ -57,6 +57,11 @@ fn add_common_errors(operation: &mut Value) {
         ("404", takes("path"), "There is no such thing in this workspace"),
         ("413", body, "`body_too_large`"),
         ("422", body || takes("query"), "A field or parameter is not valid: `param` and `details` say which"),
+        (
+            "429",
+            key,
+            "`rate_limited`: the key calls too often for `RESTANTE_RATE_LIMIT_KEY_PER_SECOND`; try again after `Retry-After`",
+        ),
         ("503", key, "`store_unavailable`: try again after `Retry-After`"),
     ];
     for (status, applies, description) in common {

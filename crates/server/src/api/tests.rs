@@ -12,6 +12,7 @@ mod lists;
 mod live;
 mod mail;
 mod publishing;
+mod rate_limits;
 mod signing_in;
 mod stats;
 mod webhooks;
@@ -163,6 +164,7 @@ impl World {
             tunnel: Hub::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&clock) as Arc<dyn Clock>),
             dashboard: Arc::new(Dashboard::new("https://hooks.example", &[])),
             connections: crate::door::connection_slots(),
+            limits: Arc::default(),
         };
         let router = router(state.clone());
         let leased = Arc::default();

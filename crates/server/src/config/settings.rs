@@ -10,6 +10,12 @@ use crate::vault::{Secret, master};
 /// Largest `intake_body_bytes`: a body is one value in the database and one block in memory.
 const INTAKE_BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// What the rate of a limit may be, in a second: from one in 100 s to more than a node takes.
+const RATE: std::ops::RangeInclusive<f64> = 0.01..=100_000.0;
+
+/// Largest burst of a limit.
+const BURST_MAX: u32 = 1_000_000;
+
 /// Longest span a setting takes, in seconds: ten years, for who means never.
 const SECONDS_MAX: u64 = 10 * 365 * 24 * 3600;
 
@@ -254,6 +260,30 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "rate_limit_key_per_second",
+        help: "How often one API key may call in a second, 0.01 to 100000, counted by each node for itself. What comes more often is answered with 429 and changes nothing. A session of the dashboard counts as its key.",
+        default: "none: there is no limit",
+        set: |config, text| rate(text).map(|it| config.rate_limit_key_per_second = Some(it)),
+    },
+    Setting {
+        name: "rate_limit_key_burst",
+        help: "How many calls one API key may make at once after a pause, 1 to 1000000. Without `rate_limit_key_per_second` there is no limit.",
+        default: "what `rate_limit_key_per_second` allows in a second",
+        set: |config, text| burst(text).map(|it| config.rate_limit_key_burst = Some(it)),
+    },
+    Setting {
+        name: "rate_limit_source_per_second",
+        help: "How many requests one source takes in a second, 0.01 to 100000, counted by each node for itself. What comes more often is answered with 429 and not kept. Logins of command-line clients with the source's token may be as many, and are counted apart.",
+        default: "none: there is no limit",
+        set: |config, text| rate(text).map(|it| config.rate_limit_source_per_second = Some(it)),
+    },
+    Setting {
+        name: "rate_limit_source_burst",
+        help: "How many requests one source takes at once after a pause, 1 to 1000000. Without `rate_limit_source_per_second` there is no limit.",
+        default: "what `rate_limit_source_per_second` allows in a second",
+        set: |config, text| burst(text).map(|it| config.rate_limit_source_burst = Some(it)),
+    },
+    Setting {
         name: "disk_free_bytes",
         help: "The server is not ready when the data directory's disk has less than this free, in bytes.",
         default: "268435456",
@@ -273,6 +303,16 @@ pub const SETTINGS: &[Setting] = &[
 fn keep<T>(place: &mut T, value: T) -> Result<(), String> {
     *place = value;
     Ok(())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| RATE.contains(rate));
+    rate.ok_or_else(|| format!("must be {} to {}", RATE.start(), RATE.end()))
+}
+
+fn burst(text: &str) -> Result<u32, String> {
+    let burst = text.parse().ok().filter(|burst| (1..=BURST_MAX).contains(burst));
+    burst.ok_or_else(|| format!("must be 1 to {BURST_MAX}"))
 }
 
 fn parse<T: std::str::FromStr>(text: &str, wanted: &str) -> Result<T, String> {

@@ -42,6 +42,9 @@ pub(crate) fn routes() -> Router<Api> {
 /// Answers a client that has the token of a source.
 async fn login(State(api): State<Api>, headers: HeaderMap) -> Result<Response, ApiError> {
     let token = bearer(&headers)?;
+    if let Some(refusal) = rate_limited(&api, token) {
+        return Ok(refusal);
+    }
     let source = source_of(&api, token).await?;
     let expires_at = api.clock.now() + TOKEN_TIME;
     let access = Access { source: source.id, token: token.to_owned(), expires_at };
@@ -51,6 +54,18 @@ async fn login(State(api): State<Api>, headers: HeaderMap) -> Result<Response, A
     let server_url = format!("{}/in/{token}", api.public_url);
     let login = Login::new(access_token, connection_url, "restante".to_owned(), server_url);
     Ok(axum::Json(login).into_response())
+}
+
+/// Counts a login; the answer to one that comes too often. Clients take it for a break and come again.
+fn rate_limited(api: &ApiState, token: &str) -> Option<Response> {
+    let standing = api.limits.logins.as_ref()?.take(token, api.clock.monotonic());
+    if standing.admitted {
+        return None;
+    }
+    api.counters.call_rate_limited();
+    let mut response = ApiError::rate_limited("this source's clients", &standing).into_response();
+    standing.tell(response.headers_mut());
+    Some(response)
 }
 
 /// Turns a request into a connection.

@@ -10,6 +10,7 @@ mod health;
 mod intake;
 mod leaving;
 mod operations;
+mod rate_limits;
 mod receiver;
 mod recover;
 mod replay_one;

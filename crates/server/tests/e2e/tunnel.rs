@@ -8,7 +8,8 @@ use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::harness::{World, id};
-use line::{Line, Speaks, body, connect, login, result};
+pub(crate) use line::login;
+use line::{Line, Speaks, body, connect, result};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

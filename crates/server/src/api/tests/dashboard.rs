@@ -1,5 +1,6 @@
 use super::*;
 use crate::dashboard::Sender;
+use crate::rate_limit::{Rate, RateLimits};
 
 /// A browser at the server.
 struct Browser<'a> {
@@ -48,6 +49,21 @@ impl Browser<'_> {
     async fn post(&self, path: &str, body: Value) -> Answer {
         self.call("POST", path, &[("x-restante-csrf", &self.csrf)], body).await
     }
+}
+
+#[tokio::test]
+async fn sessions_count_as_their_key() {
+    let mut world = World::new().await;
+    let limits = RateLimits::new(Some(Rate::new(1.0, Some(2))), None);
+    world.router = router(ApiState { limits: Arc::new(limits), ..world.state.clone() });
+    let (one, other) =
+        (world.sign_in(json!({"key": world.admin})).await, world.sign_in(json!({"key": world.admin})).await);
+    one.get("/v1/sources").await.expect(200);
+    assert_eq!(other.get("/v1/sources").await.header("ratelimit"), r#""default";r=0;t=1"#);
+    for answer in [one.get("/v1/sources").await, world.get("/v1/sources").await] {
+        answer.refused(429, "rate_limited");
+    }
+    one.get("/session").await.expect(200);
 }
 
 #[tokio::test]

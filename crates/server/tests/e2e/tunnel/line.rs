@@ -28,7 +28,7 @@ pub(super) struct Line {
 }
 
 /// Logs in with a token.
-pub(super) async fn login(world: &World, token: &str) -> Answer {
+pub(crate) async fn login(world: &World, token: &str) -> Answer {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str()), ("accept", "application/json")];
     world.send(Method::GET, &world.url("/auth/ws"), &headers, Bytes::new()).await
