@@ -45,6 +45,8 @@ pub(crate) struct Agenda {
     pub(crate) listed: BTreeSet<(i64, i64)>,
     /// Endpoints whose lanes are full although something is due.
     pub(crate) crowded: BTreeSet<i64>,
+    /// Endpoints that have something planned and may be attempted here, room or not: (due time, row).
+    planned: BTreeSet<(i64, i64)>,
     /// The due time the dispatcher was last told.
     announced: i64,
     /// When the dispatcher last asked for work.
@@ -61,6 +63,7 @@ impl Agenda {
         Self {
             listed: BTreeSet::new(),
             crowded: BTreeSet::new(),
+            planned: BTreeSet::new(),
             announced: i64::MAX,
             claimed_at: 0,
             attached: false,
@@ -73,6 +76,7 @@ impl Agenda {
     pub(crate) fn clear(&mut self) {
         self.listed.clear();
         self.crowded.clear();
+        self.planned.clear();
         self.announced = i64::MAX;
         self.leased = 0;
     }
@@ -162,9 +166,17 @@ impl Agenda {
         if let Some(at) = entry.listed_at.take() {
             self.listed.remove(&(at, endpoint));
         }
+        if let Some(at) = entry.planned_at.take() {
+            self.planned.remove(&(at, endpoint));
+        }
         self.crowded.remove(&endpoint);
         if entry.next_due == i64::MAX {
             return;
+        }
+        // Without slots it is another node's, or waits for a client: nobody here is late.
+        if room != Room::Closed && entry.endpoint.slots() > 0 {
+            entry.planned_at = Some(entry.next_due);
+            self.planned.insert((entry.next_due, endpoint));
         }
         let at = match room {
             Room::Free(_) => entry.next_due,
@@ -234,7 +246,7 @@ impl Agenda {
         Vitals {
             leased: self.leased.into(),
             content_bytes: self.content_bytes.get(),
-            oldest_due: self.first().map(|(due, _)| Timestamp::from_millis(due)),
+            oldest_due: self.planned.first().map(|(due, _)| Timestamp::from_millis(*due)),
             wal_bytes: 0,
         }
     }

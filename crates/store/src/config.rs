@@ -77,6 +77,8 @@ pub(crate) struct EndpointEntry {
     pub(crate) next_due: i64,
     /// Where it stands in the agenda.
     pub(crate) listed_at: Option<i64>,
+    /// Where it stands among what is planned.
+    pub(crate) planned_at: Option<i64>,
     /// Claims look at what is due from here on: before it the index is full of what was claimed. Where one process
     /// writes, it is not.
     pub(crate) low: i64,
@@ -358,6 +360,7 @@ impl Config {
             leased: 0,
             next_due: i64::MAX,
             listed_at: None,
+            planned_at: None,
             low: 0,
             idle_looks: 0,
         };

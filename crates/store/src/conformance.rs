@@ -229,6 +229,7 @@ macro_rules! for_each_promise {
                 an_id_with_another_random_part_is_not_found
                 a_ledger_is_read_by_pages
                 vitals_count_leases
+                what_finds_no_room_is_late_too
             }
             filter {
                 requests_by_source

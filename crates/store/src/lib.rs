@@ -288,7 +288,7 @@ pub struct Vitals {
     pub leased: u64,
     /// Bytes of content in memory for them.
     pub content_bytes: u64,
-    /// Earliest due time of what is pending and may begin.
+    /// Earliest due time of what is pending here and only lacks its time or room: no pause, no client that is missing.
     pub oldest_due: Option<Timestamp>,
     /// Size of the write-ahead log in bytes.
     pub wal_bytes: u64,

@@ -203,3 +203,20 @@ pub async fn vitals_count_leases(mut world: World) {
     let vitals = world.store.health().await.unwrap();
     assert_eq!((vitals.leased, vitals.oldest_due, vitals.content_bytes), (0, Some(oldest), 0));
 }
+
+pub async fn what_finds_no_room_is_late_too(mut world: World) {
+    let (source, destination) = world.pair().await;
+    for _ in 0..200 {
+        world.receive(&source).await;
+    }
+    let leased = world.tray.take();
+    assert!(!leased.is_empty() && leased.len() < 200, "{} leased", leased.len());
+    let since = world.now;
+    world.pass(60_000);
+    world.claim().await;
+    assert_eq!(world.store.health().await.unwrap().oldest_due, Some(since));
+
+    world.change_destination(destination, |it| it.paused = true).await;
+    world.claim().await;
+    assert_eq!(world.store.health().await.unwrap().oldest_due, None, "a pause is no delay");
+}
