@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use restante_server::telemetry;
 use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) use json::JsonLines;
@@ -110,6 +111,7 @@ impl Write for &LogWriter {
         let mut lines = self.0.lock();
         if lines.bytes.len() + line.len() > WAITING_BYTES_MAX {
             lines.dropped += 1;
+            telemetry::log_line_dropped();
             return Ok(line.len());
         }
         let (was_empty, was_short) = (lines.bytes.is_empty(), lines.bytes.len() < WRITE_BYTES);

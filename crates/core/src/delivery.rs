@@ -228,6 +228,14 @@ impl Delivery {
         delivery
     }
 
+    /// When the running attempt, leased at `claimed_at`, was to begin. A replay's has no planned time.
+    pub fn attempt_due_at(&self, claimed_at: Timestamp) -> Timestamp {
+        match self.back_to {
+            None => self.due_at,
+            Some(_) => claimed_at,
+        }
+    }
+
     /// Somebody cancelled it while an attempt was in flight.
     pub fn cancel_requested(&self) -> bool {
         self.ending == Some(Ending::Cancel)

@@ -26,7 +26,7 @@ use crate::channel::guard::PrivateTargets;
 use crate::channel::http::{HttpChannel, SetupFault};
 use crate::channel::smtp::{Route, Smtp, SmtpConfig};
 use crate::clock::Clock;
-use crate::telemetry::Metrics;
+use crate::telemetry::{ClockJump, Metrics};
 use crate::tunnel::Hub;
 use crate::vault::Vault;
 use lanes::Lanes;
@@ -38,8 +38,8 @@ use shard::Shard;
 const IN_FLIGHT_MAX: u32 = 8192;
 /// Deliveries claimed at once.
 const CLAIM_MAX: usize = 512;
-/// A clock that goes back by less is being kept in time, not set.
-const CLOCK_BACK_MIN: Duration = Duration::from_secs(1);
+/// A clock that leaves the steady one by less is being kept in time, not set.
+const CLOCK_JUMP_MIN: Duration = Duration::from_secs(1);
 /// Pause after the store failed, growing to the second value.
 const STORE_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 
@@ -96,6 +96,29 @@ impl Seats {
             *next = (*next + 1) % shards;
             *next
         })
+    }
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy)]
+struct Look {
+    now: Timestamp,
+    monotonic: Duration,
+}
+
+impl Look {
+    fn at(clock: &dyn Clock) -> Self {
+        Self { now: clock.now(), monotonic: clock.monotonic() }
+    }
+
+    fn jump_since(self, before: Self) -> Option<ClockJump> {
+        let expected = before.now + self.monotonic.saturating_sub(before.monotonic);
+        let (back, forward) = (expected.since(self.now), self.now.since(expected));
+        if back >= CLOCK_JUMP_MIN {
+            Some(ClockJump::Back(back))
+        } else {
+            (forward >= CLOCK_JUMP_MIN).then_some(ClockJump::Forward(forward))
+        }
     }
 }
 
@@ -165,10 +188,9 @@ impl Dispatcher {
     /// Claims what is due, when it is due, until the dispatcher stops.
     pub async fn claim(self: Arc<Self>) {
         let mut pause = STORE_PAUSE.0;
-        let mut latest = self.clock.now();
+        let mut latest = Look::at(self.clock.as_ref());
         while !self.stopping.load(Ordering::Acquire) {
-            let now = self.clock.now();
-            self.mind_clock(&mut latest, now);
+            let now = self.mind_clock(&mut latest);
             match self.store.claim(now, CLAIM_MAX).await {
                 Ok(claimed) if claimed.count > 0 => pause = STORE_PAUSE.0,
                 Ok(claimed) => {
@@ -190,17 +212,26 @@ impl Dispatcher {
         }
     }
 
-    /// Tells when the clock went back: what is due is late by as much.
-    fn mind_clock(&self, latest: &mut Timestamp, now: Timestamp) {
-        let back = latest.since(now);
-        *latest = now;
-        if back >= CLOCK_BACK_MIN {
-            self.metrics.clock_went_back(back);
-            tracing::warn!(
-                clock.back_ms = back.as_millis() as u64,
-                "the clock went back; what is due waits until it has caught up"
-            );
+    /// The time of day; tells when it has jumped since it was last looked at.
+    fn mind_clock(&self, latest: &mut Look) -> Timestamp {
+        let look = Look::at(self.clock.as_ref());
+        let jump = look.jump_since(*latest);
+        *latest = look;
+        if let Some(jump) = jump {
+            self.metrics.clock_jumped(jump);
         }
+        match jump {
+            None => {}
+            Some(ClockJump::Back(by)) => tracing::warn!(
+                clock.back_ms = by.as_millis() as u64,
+                "the clock went back; what is due waits until it has caught up"
+            ),
+            Some(ClockJump::Forward(by)) => tracing::warn!(
+                clock.forward_ms = by.as_millis() as u64,
+                "the clock went forward; what was planned may begin early, unless the machine slept"
+            ),
+        }
+        look.now
     }
 
     /// Gives back all that has not dialled. What is on the wire goes on.

@@ -65,9 +65,14 @@ pub(crate) fn connection_slots() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(CONNECTIONS_MAX))
 }
 
+/// How many connections are open.
+pub(crate) fn taken(slots: &Semaphore) -> usize {
+    CONNECTIONS_MAX.saturating_sub(slots.available_permits())
+}
+
 /// Whether no connection is open.
 pub(crate) fn is_empty(slots: &Semaphore) -> bool {
-    slots.available_permits() == CONNECTIONS_MAX
+    taken(slots) == 0
 }
 
 /// Accepts connections until the server stops, and deals them out to the runtime threads.

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use restante_core::email::Address;
-use restante_store::Store;
+use restante_store::{Store, Vitals};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -44,7 +44,7 @@ use dashboard::Dashboard;
 use dispatcher::{Dispatcher, MailWay, Ways};
 use ingress::Ingress;
 use probe::Prober;
-use telemetry::Metrics;
+use telemetry::{Disk, Metrics, Moment};
 use vault::Vault;
 
 /// How long attempts on the wire may go on when the server stops.
@@ -154,6 +154,15 @@ impl Server {
             stop.clone(),
         ));
         let connections = door::connection_slots();
+        let disk = disk_of(config);
+        let sources = Sources {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            dispatcher: Arc::clone(&dispatcher),
+            tunnel: Arc::clone(&tunnel),
+            connections: Arc::clone(&connections),
+            disk: Arc::clone(&disk),
+        };
         let dashboard = Arc::new(Dashboard::new(&public_url, &config.dashboard_hosts));
         let sign_in_link = fresh_key
             .as_deref()
@@ -163,8 +172,8 @@ impl Server {
             clock: Arc::clone(&clock),
             rules: Arc::new(rules),
             public_url: public_url.clone(),
-            metrics: render_metrics(&metrics, &dispatcher, &tunnel, &clock),
-            disk: disk_check(config),
+            metrics: render_metrics(&metrics, sources),
+            disk: disk_check(disk),
             stopping: stop.clone(),
             last_used: Arc::default(),
             keys: Arc::default(),
@@ -276,35 +285,60 @@ async fn until(time: Duration, condition: impl Fn() -> bool) {
     let _ = tokio::time::timeout(time, waiting).await;
 }
 
-type Render = Arc<dyn Fn(Option<restante_store::Vitals>) -> String + Send + Sync>;
+type Render = Arc<dyn Fn(Option<Vitals>) -> String + Send + Sync>;
 
-fn render_metrics(
-    metrics: &Arc<Metrics>,
-    dispatcher: &Arc<Dispatcher>,
-    tunnel: &Arc<tunnel::Hub>,
-    clock: &Arc<dyn Clock>,
-) -> Render {
-    let (metrics, dispatcher) = (Arc::clone(metrics), Arc::clone(dispatcher));
-    let (tunnel, clock) = (Arc::clone(tunnel), Arc::clone(clock));
+fn render_metrics(metrics: &Arc<Metrics>, sources: Sources) -> Render {
+    let metrics = Arc::clone(metrics);
+    let started = sources.clock.monotonic();
     Arc::new(move |vitals| {
-        metrics.render(vitals, dispatcher.in_flight(), tunnel.all_clients(), clock.now().millis())
+        let Sources { store, clock, dispatcher, tunnel, connections, disk } = &sources;
+        let moment = Moment {
+            vitals,
+            connections: store.connections(),
+            disk: disk(),
+            in_flight: dispatcher.in_flight(),
+            unsettled: dispatcher.unsettled(),
+            clients: tunnel.all_clients(),
+            callers: door::taken(connections),
+            now: clock.now(),
+            uptime: clock.monotonic().saturating_sub(started),
+        };
+        metrics.render(store.commits(), &moment)
+    })
+}
+
+/// What the page of metrics is read from, besides the counters.
+struct Sources {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    dispatcher: Arc<Dispatcher>,
+    tunnel: Arc<tunnel::Hub>,
+    connections: Arc<Semaphore>,
+    disk: MeasureDisk,
+}
+
+type MeasureDisk = Arc<dyn Fn() -> Option<Disk> + Send + Sync>;
+
+/// Measures the data directory's disk; `None` when nothing is kept there, or it cannot be measured.
+fn disk_of(config: &Config) -> MeasureDisk {
+    let (directory, free_bytes_min) = (config.data.clone(), config.disk_free_bytes);
+    let elsewhere = config.database_url.is_some();
+    Arc::new(move || {
+        if elsewhere {
+            return None;
+        }
+        let stat = rustix::fs::statvfs(&directory).ok()?;
+        Some(Disk { free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize), free_bytes_min })
     })
 }
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-fn disk_check(config: &Config) -> Check {
-    let (directory, wanted) = (config.data.clone(), config.disk_free_bytes);
-    let elsewhere = config.database_url.is_some();
-    Arc::new(move || {
-        if elsewhere {
-            return Ok(());
+fn disk_check(disk: MeasureDisk) -> Check {
+    Arc::new(move || match disk() {
+        Some(Disk { free_bytes, free_bytes_min }) if free_bytes < free_bytes_min => {
+            Err(format!("{free_bytes} bytes are free on the disk, disk_free_bytes wants {free_bytes_min}"))
         }
-        let Ok(stat) = rustix::fs::statvfs(&directory) else { return Ok(()) };
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        if free < wanted {
-            return Err(format!("{free} bytes are free on the disk, disk_free_bytes wants {wanted}"));
-        }
-        Ok(())
+        Some(_) | None => Ok(()),
     })
 }

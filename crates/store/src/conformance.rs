@@ -230,6 +230,9 @@ macro_rules! for_each_promise {
                 a_ledger_is_read_by_pages
                 vitals_count_leases
                 what_finds_no_room_is_late_too
+                commits_are_counted
+                connections_that_read_are_counted
+                a_parcel_knows_when_its_attempt_was_due
             }
             filter {
                 requests_by_source

@@ -12,6 +12,7 @@ mod config;
 pub mod conformance;
 pub mod email;
 pub mod endpoint;
+pub mod meter;
 pub mod page;
 mod parcel;
 mod policy;
@@ -46,6 +47,7 @@ use tokio::sync::{Notify, broadcast};
 
 pub use clients::Listening;
 pub use endpoint::Endpoint;
+pub use meter::{Commits, Connections};
 pub use page::{Page, Paged, Start};
 pub use parcel::{Content, Dispatch, Parcel, Withdraw};
 pub use policy::Policy;
@@ -660,4 +662,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether the store answers. Touches the database.
     async fn health(&self) -> Result<Vitals, Error>;
+
+    /// What was counted of its commits since it was opened.
+    fn commits(&self) -> &Commits;
+
+    /// Its connections of the moment.
+    fn connections(&self) -> Connections;
 }

@@ -17,6 +17,8 @@ pub struct Parcel {
     pub message: MessageId,
     pub endpoint: Arc<Endpoint>,
     pub content: Arc<Content>,
+    /// When its attempt was to begin.
+    pub due_at: Timestamp,
     /// Since when it is leased; never before the end of the attempt before.
     pub claimed_at: Timestamp,
     /// Of an email: the mailbox this copy goes to.

@@ -36,6 +36,7 @@ mod writer;
 use std::cell::Cell;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -45,7 +46,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clients::Served;
 use crate::tally::SharedTally;
-use crate::{Error, Policy};
+use crate::{Connections, Error, Policy};
 use engine::Engine;
 use writer::{Answer, Shared, Task};
 
@@ -94,7 +95,11 @@ pub struct Sqlite {
 struct Readers {
     database: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    in_use: AtomicU64,
 }
+
+/// A read that goes on.
+struct Reading<'a>(&'a AtomicU64);
 
 thread_local! {
     /// Pages in the write-ahead log after the latest commit of this thread.
@@ -133,7 +138,7 @@ impl Sqlite {
             served,
             tally,
             wal: directory.join(format!("{DATABASE_FILE}-wal")),
-            readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()) }),
+            readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()), in_use: AtomicU64::new(0) }),
             lock: Mutex::new(Some(lock)),
         })
     }
@@ -189,6 +194,7 @@ impl Sqlite {
     ) -> Result<T, Error> {
         let readers = Arc::clone(&self.readers);
         tokio::task::spawn_blocking(move || {
+            let _reading = readers.begin();
             let conn = readers.take()?;
             let value = work(&conn)?;
             #[cfg(feature = "conformance")]
@@ -209,6 +215,16 @@ impl Drop for Sqlite {
 }
 
 impl Readers {
+    fn begin(&self) -> Reading<'_> {
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        Reading(&self.in_use)
+    }
+
+    fn connections(&self) -> Connections {
+        let idle = lock(&self.idle).len() as u64;
+        Connections { in_use: self.in_use.load(Ordering::Relaxed), idle, waiting: 0, max: None }
+    }
+
     fn take(&self) -> Result<Connection, Fault> {
         if let Some(conn) = lock(&self.idle).pop() {
             return Ok(conn);
@@ -219,6 +235,12 @@ impl Readers {
         #[cfg(feature = "conformance")]
         plans::watch(&conn);
         Ok(conn)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
         None => {
             let new = fresh(api, caller, read).await?;
             let sending = Sending { workspace, mode, items: vec![Ok(new)], claim, now: api.clock.now() };
-            api.store.send(sending).await?
+            store(api, sending).await?
         }
     };
     let (status, replayed, items) = answer(sent)?;
@@ -108,6 +108,17 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
         Some(Err(told)) => Err(ApiError::broken(format!("a single email was stored as {told}"))),
         None => Err(ApiError::broken("a sent email has no id")),
     }
+}
+
+/// Stores emails, and counts those that were.
+async fn store(api: &ApiState, sending: Sending) -> Result<Sent, ApiError> {
+    let judged = api.clock.monotonic();
+    let sent = api.store.send(sending).await?;
+    if let Sent::Fresh(items) = &sent {
+        let stored = items.iter().filter(|item| item.is_ok()).count();
+        api.counters.sent(stored, api.clock.monotonic().saturating_sub(judged));
+    }
+    Ok(sent)
 }
 
 /// What an earlier call with this key sent, so that nothing has to be rendered or judged again.
@@ -172,7 +183,7 @@ pub(crate) async fn send_batch(
                 Sent::Fresh(fresh_items.into_iter().filter_map(|item| item.err().map(Err)).collect())
             } else {
                 let sending = Sending { workspace, mode, items: fresh_items, claim, now: api.clock.now() };
-                api.store.send(sending).await?
+                store(&api, sending).await?
             }
         }
     };

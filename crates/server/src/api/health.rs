@@ -1,5 +1,7 @@
 //! What monitoring asks. No key is needed.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
@@ -8,6 +10,9 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::error::ApiError;
+
+/// How long the page of metrics waits for the store: less than Prometheus waits for the page.
+const STORE_TIME: Duration = Duration::from_secs(3);
 
 /// How the process is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,6 +55,8 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<Json<Health>, ApiErr
     responses((status = 200, body = String, content_type = "text/plain")),
 )]
 pub(crate) async fn metrics(State(api): State<Api>) -> ([(HeaderName, &'static str); 1], String) {
-    let vitals = api.store.health().await.ok();
+    // A page that does not come tells less than one that says that the store does not answer.
+    let answered = tokio::time::timeout(STORE_TIME, api.store.health()).await;
+    let vitals = answered.ok().and_then(Result::ok);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], (api.metrics)(vitals))
 }

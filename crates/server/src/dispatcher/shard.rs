@@ -21,7 +21,7 @@ use super::postman::Postman;
 use super::settler::{Done, Report};
 use crate::channel::http::HttpChannel;
 use crate::clock::Clock;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Channel, Metrics};
 use crate::tunnel::Hub;
 use crate::tunnel::Seat;
 use crate::vault::Vault;
@@ -200,6 +200,7 @@ struct Started {
     at: Timestamp,
     monotonic: Duration,
     version: u32,
+    channel: Channel,
 }
 
 impl Turn<'_> {
@@ -227,7 +228,9 @@ impl Turn<'_> {
         }
         // An attempt never starts before the end of the one before, even if the clock went back.
         let at = clock.now().max(parcel.claimed_at);
-        self.started = Some(Started { at, monotonic: clock.monotonic(), version: settings.version });
+        let channel = Channel::to(&settings.receiver);
+        self.started = Some(Started { at, monotonic: clock.monotonic(), version: settings.version, channel });
+        self.shard.metrics.begun(channel, at.since(parcel.due_at));
         let Some(opened) = self.shard.opened(parcel.endpoint.id, &settings) else {
             self.report(Outcome::Lost);
             return Some(Outcome::Lost);
@@ -276,7 +279,7 @@ impl Turn<'_> {
         let (Some(parcel), Some(started)) = (self.parcel.take(), self.started) else { return };
         let clock = &self.shard.clock;
         let took = clock.monotonic().saturating_sub(started.monotonic);
-        self.shard.metrics.attempted(&outcome, took);
+        self.shard.metrics.attempted(started.channel, &outcome, took);
         let finished = Finished {
             lease: parcel.lease,
             attempt: Attempt {

@@ -9,6 +9,7 @@ mod harness;
 mod health;
 mod intake;
 mod leaving;
+mod metrics;
 mod operations;
 mod rate_limits;
 mod receiver;

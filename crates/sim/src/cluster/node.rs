@@ -193,6 +193,7 @@ impl Node {
             message: MessageId::Request(Id::new(Key::from_value(held.row.message), Tail::from_bits(0))),
             endpoint: Arc::clone(&state.shared[held.row.endpoint]),
             content: content(),
+            due_at: held.row.life.attempt_due_at(held.since),
             claimed_at: held.since,
             expires_at: None,
             mailbox: None,

@@ -204,6 +204,56 @@ pub async fn vitals_count_leases(mut world: World) {
     assert_eq!((vitals.leased, vitals.oldest_due, vitals.content_bytes), (0, Some(oldest), 0));
 }
 
+/// How many commits hold at most one item, and how many there are.
+fn commits(world: &World) -> (u64, u64) {
+    let items = world.store.commits().items.cumulative();
+    let durations = world.store.commits().duration_us.cumulative();
+    let (single, all) = (items[0].1, items[items.len() - 1].1);
+    assert_eq!(durations[durations.len() - 1].1, all, "each has a duration");
+    (single, all)
+}
+
+pub async fn commits_are_counted(mut world: World) {
+    let (source, _) = world.pair().await;
+    let (single, all) = commits(&world);
+    world.send(&source).await;
+    assert_eq!(commits(&world), (single + 1, all + 1));
+    let requests: Vec<_> = (0..20).map(|_| world.incoming(&source.token, "together")).collect();
+    let sum = world.store.commits().items.sum();
+    let mut calls = JoinSet::new();
+    for incoming in requests {
+        let store = Arc::clone(&world.store);
+        calls.spawn(async move { store.accept(incoming).await.unwrap() });
+    }
+    assert_eq!(calls.join_all().await.len(), 20);
+    assert_eq!(world.store.commits().items.sum() - sum, 20, "whoever was answered was counted before");
+    assert_eq!(world.store.commits().refused(), 0);
+}
+
+pub async fn connections_that_read_are_counted(world: World) {
+    world.store.health().await.unwrap();
+    let connections = world.store.connections();
+    assert!(connections.in_use + connections.idle > 0, "{connections:?}");
+    assert_eq!(connections.waiting, 0);
+    assert!(
+        connections.max.is_none_or(|max| connections.in_use + connections.idle <= max),
+        "{connections:?}"
+    );
+}
+
+pub async fn a_parcel_knows_when_its_attempt_was_due(mut world: World) {
+    let (source, _) = world.pair().await;
+    let first = world.send(&source).await;
+    assert_eq!(first.due_at, world.now, "when it came");
+    world.settle(&first, super::failed()).await;
+    let planned = world.delivery(first.lease.delivery).await.life.due_at;
+    assert!(planned > world.now);
+    world.pass(100_000_000);
+    world.claim().await;
+    let second = world.parcel();
+    assert_eq!((second.due_at, second.claimed_at), (planned, world.now));
+}
+
 pub async fn what_finds_no_room_is_late_too(mut world: World) {
     let (source, destination) = world.pair().await;
     for _ in 0..200 {

@@ -20,6 +20,7 @@ use super::node::{Node, lock};
 use super::plan::{self, Plan};
 use super::slow;
 use super::sql::Params;
+use crate::meter::Stopwatch;
 
 /// Jobs that may wait before callers have to.
 const QUEUE_JOBS: usize = 8192;
@@ -193,6 +194,7 @@ impl Writer {
     /// The jobs are dropped, and with them whoever waits for an answer learns that there is none.
     fn give_up(&mut self, fault: Fault) {
         self.link = None;
+        self.node.commits.note_refused();
         self.note_fault(Some(&fault));
     }
 
@@ -213,6 +215,7 @@ impl Writer {
 
     /// Writes the jobs as one transaction and answers them. Those that are answered are taken out.
     async fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), Fault> {
+        let (items, watch) = (jobs.len(), Stopwatch::start());
         let slotless = job::slotless(&self.node, jobs);
         self.node.ask_once_for_slots(slotless).await?;
         if self.link.as_ref().is_none_or(|link| link.client.is_closed()) {
@@ -249,6 +252,7 @@ impl Writer {
         drop(lane);
         match ended {
             Ended::Done(settled) => {
+                self.node.commits.note(items, watch.elapsed());
                 let answered = std::mem::take(jobs);
                 for job in plan.take_effect(&self.node, answered, settled.as_deref()) {
                     tokio::spawn(slow::run(Arc::clone(&self.node), job));

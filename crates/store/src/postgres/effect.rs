@@ -174,6 +174,7 @@ impl Effect {
             message,
             endpoint: view.endpoint,
             content: Arc::clone(content),
+            due_at: stored.row.life.attempt_due_at(now),
             claimed_at: now,
             mailbox: None,
             expires_at: expires_at.map(Timestamp::from_millis),

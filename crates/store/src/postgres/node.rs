@@ -21,7 +21,7 @@ use super::state::State;
 use crate::clients::Served;
 use crate::endpoint::ContentBytes;
 use crate::tally::SharedTally;
-use crate::{Change, Error, Policy};
+use crate::{Change, Commits, Connections, Error, Policy};
 
 /// Held while a node chooses its slot: any number that nobody else takes.
 pub(crate) const REGISTER_LOCK: i64 = 7_310_306_452;
@@ -70,6 +70,8 @@ pub(super) struct Node {
     pub(super) refreshing: tokio::sync::Mutex<()>,
     /// The last fault of the database, while it lasts.
     pub(super) broken: Mutex<Option<String>>,
+    /// Of batches.
+    pub(super) commits: Commits,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -116,6 +118,7 @@ impl Node {
             changing: tokio::sync::Mutex::new(()),
             refreshing: tokio::sync::Mutex::new(()),
             broken: Mutex::new(None),
+            commits: Commits::default(),
         });
         node.register().await?;
         node.refresh().await?;
@@ -263,6 +266,16 @@ impl Node {
     /// A connection that nobody else uses.
     pub(super) async fn connection(&self) -> Result<Sql, Fault> {
         Ok(Sql::new(pool::take(&self.pool).await?))
+    }
+
+    pub(super) fn connections(&self) -> Connections {
+        let pool = self.pool.status();
+        Connections {
+            in_use: pool.size.saturating_sub(pool.available) as u64,
+            idle: pool.available as u64,
+            waiting: pool.waiting as u64,
+            max: Some(pool.max_size as u64),
+        }
     }
 
     /// Tells listeners here, and those on other nodes a little later.

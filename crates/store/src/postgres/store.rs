@@ -21,9 +21,9 @@ use super::tx::Access;
 use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
-    Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried,
-    Settled, Store, Updated, Vitals, Window, row, stats,
+    Accepted, BulkRetry, Cancelled, Change, Claimed, Commits, Connections, Created, Dispatch, Error,
+    Finished, Grant, Incoming, KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery,
+    Replayed, Resent, Retried, Settled, Store, Updated, Vitals, Window, row, stats,
 };
 
 /// What has to be alone to change a kind of record: nodes keep these in memory.
@@ -589,5 +589,13 @@ impl Store for Postgres {
         let orphans = self.node.orphans().await.map_err(Error::from)?;
         let vitals = self.node.state().agenda.vitals();
         Ok(Vitals { leased: vitals.leased + orphans, ..vitals })
+    }
+
+    fn commits(&self) -> &Commits {
+        &self.node.commits
+    }
+
+    fn connections(&self) -> Connections {
+        self.node.connections()
     }
 }

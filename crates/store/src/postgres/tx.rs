@@ -363,6 +363,7 @@ impl Tx {
             message,
             endpoint: Arc::clone(&view.endpoint),
             content: Arc::clone(content),
+            due_at: stored.row.life.attempt_due_at(claimed_at),
             claimed_at,
             mailbox: mailbox.map(Arc::from),
             expires_at: expires_at.map(Timestamp::from_millis),

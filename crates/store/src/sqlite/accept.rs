@@ -114,14 +114,7 @@ impl Engine {
             })?;
             if birth == Birth::Leased {
                 let lease = Lease { delivery: Id::new(key_here, tail), attempt: 1 };
-                self.hand_over(
-                    endpoint,
-                    lease,
-                    id,
-                    &content,
-                    None,
-                    Times { received_at: now, claimed_at: now },
-                );
+                self.hand_over(endpoint, lease, id, &content, None, Times::all(now));
             }
         }
         Ok(())
@@ -206,6 +199,7 @@ impl Engine {
             message,
             endpoint: Arc::clone(&entry.endpoint),
             content: Arc::clone(content),
+            due_at: times.due_at,
             claimed_at: times.claimed_at,
             mailbox: mailbox.map(Arc::from),
             expires_at: expires_at.map(Timestamp::from_millis),
@@ -309,11 +303,19 @@ impl Engine {
     }
 }
 
-/// When a parcel's request came, and since when the parcel is leased.
+/// When a parcel's message came, when its attempt was to begin, and since when it is leased.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     pub(super) received_at: Timestamp,
+    pub(super) due_at: Timestamp,
     pub(super) claimed_at: Timestamp,
+}
+
+impl Times {
+    /// Of what came and is leased at once.
+    pub(super) const fn all(now: Timestamp) -> Self {
+        Self { received_at: now, due_at: now, claimed_at: now }
+    }
 }
 
 /// A delivery to be inserted.

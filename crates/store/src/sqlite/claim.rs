@@ -127,6 +127,7 @@ impl Engine {
         let id = DeliveryId::new(Key::from_value(row.key), message.id.tail());
         let lease = Lease { delivery: id, attempt: leased.attempts_made };
         let endpoint = row.endpoint;
+        let due_at = leased.attempt_due_at(start);
         self.count_lease(DeliveryRow { life: leased, ..row });
         let content = Arc::new(self.agenda.content_bytes.hold(message.content));
         let received_at = Timestamp::from_millis(message.received_at);
@@ -134,7 +135,7 @@ impl Engine {
             MessageId::Email(_) => self.recipient(lease.delivery.key().value())?.map(|to| to.email),
             MessageId::Request(_) | MessageId::Event(_) => None,
         };
-        let times = Times { received_at, claimed_at: start };
+        let times = Times { received_at, due_at, claimed_at: start };
         self.hand_over(endpoint, lease, message.id, &content, mailbox.as_deref(), times);
         Ok(())
     }

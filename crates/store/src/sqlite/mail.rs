@@ -116,7 +116,7 @@ impl Engine {
             self.insert_delivery(&new)?;
             if birth == Birth::Leased {
                 let lease = Lease { delivery: Id::new(key, id.tail()), attempt: 1 };
-                let times = Times { received_at: now, claimed_at: now };
+                let times = Times::all(now);
                 self.hand_over(endpoint, lease, MessageId::Email(id), &content, Some(&address.email), times);
             }
         }

@@ -104,7 +104,7 @@ impl Engine {
             let content = Arc::new(self.agenda.content_bytes.hold(stored.content));
             let received_at = Timestamp::from_millis(stored.received_at);
             let lease = Lease { delivery: id, attempt: 1 };
-            let times = Times { received_at, claimed_at: now };
+            let times = Times { received_at, ..Times::all(now) };
             self.hand_over(endpoint, lease, stored.id, &content, None, times);
         } else {
             self.tell(endpoint, || Changed::Delivery(id));

@@ -21,9 +21,9 @@ use super::{Sqlite, bulk, health, lock, resend};
 use crate::email::{EmailChange, EmailChanged, Sending, Sent};
 use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
-    Accepted, BulkRetry, Cancelled, Change, Claimed, Created, Dispatch, Error, Finished, Grant, Incoming,
-    KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery, Replayed, Resent, Retried,
-    Settled, Store, Updated, Vitals, Window, row, stats,
+    Accepted, BulkRetry, Cancelled, Change, Claimed, Commits, Connections, Created, Dispatch, Error,
+    Finished, Grant, Incoming, KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery,
+    Replayed, Resent, Retried, Settled, Store, Updated, Vitals, Window, row, stats,
 };
 
 /// Leases settled as lost in one transaction when taking over.
@@ -470,5 +470,13 @@ impl Store for Sqlite {
         self.read(|conn| Ok(conn.query_row("SELECT 1 FROM meta", [], |_| Ok(())).optional()?)).await?;
         let wal_bytes = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
         Ok(Vitals { wal_bytes, ..*lock(&self.shared.vitals) })
+    }
+
+    fn commits(&self) -> &Commits {
+        &self.shared.commits
+    }
+
+    fn connections(&self) -> Connections {
+        self.readers.connections()
     }
 }

@@ -10,7 +10,8 @@ use tokio::sync::{Notify, broadcast, mpsc};
 
 use super::Fault;
 use super::engine::Engine;
-use crate::{Change, Vitals};
+use crate::meter::Stopwatch;
+use crate::{Change, Commits, Vitals};
 
 /// Jobs that may wait for the writer before callers have to.
 const QUEUE_JOBS: usize = 8192;
@@ -41,6 +42,7 @@ pub(super) struct Shared {
     pub(super) due: Notify,
     pub(super) changes: broadcast::Sender<Change>,
     pub(super) vitals: Mutex<Vitals>,
+    pub(super) commits: Commits,
     /// The last error of the database, while it lasts.
     pub(super) broken: Mutex<Option<String>>,
     checkpoint: Checkpoint,
@@ -61,6 +63,7 @@ impl Shared {
             due: Notify::new(),
             changes: broadcast::channel(4096).0,
             vitals: Mutex::new(Vitals::default()),
+            commits: Commits::default(),
             broken: Mutex::new(None),
             checkpoint: Checkpoint::default(),
         }
@@ -116,8 +119,10 @@ impl Writer {
                 self.receiver.close();
             }
             self.engine.watched = self.shared.changes.receiver_count() > 0;
+            let (items, watch) = (tasks.len(), Stopwatch::start());
             match self.commit(tasks.drain(..)) {
                 Ok(answers) => {
+                    self.shared.commits.note(items, watch.elapsed());
                     self.note_fault(None);
                     self.tell_about_commit();
                     for answer in answers {
@@ -190,6 +195,7 @@ impl Writer {
                 tracing::error!(error.message = %fault, "the database refused a commit; nothing of it was acknowledged");
                 *broken = Some(fault.to_string());
                 drop(broken);
+                self.shared.commits.note_refused();
                 thread::sleep(BROKEN_PAUSE);
             }
         }

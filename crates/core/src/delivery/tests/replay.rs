@@ -34,6 +34,17 @@ fn replayed(delivery: &Delivery, outcome: Outcome) -> Settlement {
 }
 
 #[test]
+fn a_replays_attempt_is_due_when_it_is_leased() {
+    for before in resting() {
+        assert_eq!(begin_replay(&before).unwrap().attempt_due_at(LATER), LATER);
+    }
+    let Claim::Begin(planned) = claim(&Delivery::new(NOW), terms(&Schedule::default()), LATER) else {
+        panic!("it is pending")
+    };
+    assert_eq!(planned.attempt_due_at(LATER), NOW);
+}
+
+#[test]
 fn a_replay_is_one_more_attempt_whatever_the_delivery_came_to() {
     for before in resting() {
         let begun = begin_replay(&before).unwrap();
