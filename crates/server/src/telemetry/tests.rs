@@ -1,5 +1,7 @@
 //! The page of metrics.
 
+mod deploy;
+
 use std::collections::BTreeSet;
 
 use restante_core::outcome::Failure;
