@@ -11,7 +11,7 @@ use super::*;
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// With all there can be on a page.
-fn moment() -> Moment {
+pub(crate) fn moment() -> Moment {
     Moment {
         vitals: Some(Vitals { leased: 7, content_bytes: 4096, oldest_due: Some(START), wal_bytes: 65_536 }),
         connections: Connections { in_use: 3, idle: 2, waiting: 1, max: Some(16) },

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use restante_store::Commits;
+
 use super::*;
 use crate::api::openapi;
 use crate::rate_limit::{Rate, RateLimits};
+use crate::telemetry::tests::moment;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -55,7 +58,8 @@ async fn a_key_that_calls_too_often_is_told_when_to_come_back() {
     let expected = json!({"type": "rate_limit_error", "code": "rate_limited", "name": "RateLimited",
         "message": "too many requests of this key; again in 2 s", "request_id": request_id});
     assert_eq!(refused.refused(429, "rate_limited"), expected);
-    assert_eq!(world.state.counters.render(None, 0, 0, 0).matches("calls_rate_limited_total 1\n").count(), 1);
+    let page = world.state.counters.render(&Commits::default(), &moment());
+    assert_eq!(page.matches("calls_rate_limited_total 1\n").count(), 1);
 
     world.clock.advance(2 * SECOND);
     let names = column(&world.get("/v1/sources").await.expect(200), "name");
