@@ -25,6 +25,10 @@ pub(crate) enum Command {
     Tour,
     /// Move a data directory into an empty PostgreSQL, for any number of nodes
     Migrate(Migrate),
+    /// Copy the embedded database into one file, also while a server works on it
+    Backup(Backup),
+    /// Put a backup into an empty data directory
+    Restore(Restore),
     /// Bring what sources receive to a service on this machine
     Listen(Listen),
     #[command(flatten)]
@@ -52,6 +56,46 @@ pub(crate) struct Migrate {
     /// The database, postgres://user:password@host/database, which holds nothing yet [default: the setting database_url]
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<String>,
+}
+
+/// What is copied where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Backup {
+    /// The file to make
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Keep the content of secret.key in it, too: whoever has the file can then read the secrets in it
+    #[arg(long)]
+    pub(crate) with_secret_key: bool,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// What is put back where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Restore {
+    /// A file made by restante backup
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// Which data directory, and how what was done is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// The data directory [default: the setting data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<String>,
+    /// The settings file [default: restante.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// One line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Flags of the server. Those that are settings win over the environment and the file.

@@ -1,6 +1,7 @@
 //! The binary `restante`.
 
 mod args;
+mod backup;
 mod commands;
 mod confirm;
 mod connection;
@@ -17,6 +18,7 @@ mod opened;
 mod outgoing;
 mod output;
 mod paint;
+mod restore;
 mod serve;
 mod show;
 mod table;
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(&serve),
         Some(Command::Tour) => tour::run(),
         Some(Command::Migrate(migrate)) => migrate::run(&migrate),
+        Some(Command::Backup(backup)) => backup::run(&backup),
+        Some(Command::Restore(restore)) => restore::run(&restore),
         Some(Command::Listen(listen)) => match listen.run() {
             Ok(code) => return code,
             Err(error) => Err(error),

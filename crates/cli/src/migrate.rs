@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use restante_server::channel::http::client_config;
+use restante_server::vault::SECRET_KEY_FILE;
 use restante_store::postgres;
 use restante_store::sqlite;
 use restante_store::transfer::{Fault, Progress, Report, transfer};
@@ -11,9 +12,6 @@ use crate::args::{Migrate, Serve};
 use crate::exit::{CONFLICT, NETWORK, USAGE};
 use crate::output::{self, hinted};
 use crate::serve::settings;
-
-/// The file of the key that secrets are sealed with, in the data directory.
-const SECRET_KEY_FILE: &str = "secret.key";
 
 pub(crate) fn run(args: &Migrate) -> anyhow::Result<()> {
     let Some(from) = args.from.strip_prefix("sqlite:").filter(|directory| !directory.is_empty()) else {

@@ -29,6 +29,11 @@ pub(crate) fn progress(text: &str, finished: bool) {
     };
 }
 
+/// Whether standard error is a terminal.
+pub(crate) fn is_talk_watched() -> bool {
+    std::io::stderr().is_terminal()
+}
+
 /// Writes bytes of data as they are.
 ///
 /// # Errors

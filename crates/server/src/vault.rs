@@ -16,8 +16,8 @@ use crate::clock::Clock;
 
 mod key;
 
-pub use key::KeyFault;
 pub(crate) use key::master;
+pub use key::{FILE as SECRET_KEY_FILE, KeyFault};
 
 /// What a sealed text begins with; behind it, in base64url, nonce, ciphertext and tag.
 const VERSION: &str = "s1.";
@@ -139,6 +139,31 @@ impl Vault {
         let plain = self.key.open_in_place(nonce, Aad::from(context), rest).map_err(|_| OpenFault)?;
         String::from_utf8(plain.to_vec()).map(Secret).map_err(|_| OpenFault)
     }
+}
+
+/// What the file `secret.key` in `data` holds; `None`: there is none, the key is the setting.
+///
+/// # Errors
+/// `KeyFault`: there is one, and it cannot be used.
+pub fn kept_key(data: &Path) -> Result<Option<Secret>, KeyFault> {
+    match key::read_text(&data.join(key::FILE)) {
+        Ok(text) => Ok(Some(Secret(text))),
+        Err(KeyFault::Missing(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Makes the file `secret.key` in `data` of what [`kept_key`] gave, or finds it there. It is on the disk then.
+///
+/// # Errors
+/// `KeyFault`: it cannot be made, or there is another.
+pub fn put_key(data: &Path, text: &Secret, clock: &dyn Clock) -> Result<(), KeyFault> {
+    key::put(&data.join(key::FILE), text.expose(), clock)
+}
+
+/// Whether a text is the secret key that [`Vault::check`] was kept of.
+pub fn is_key(text: &str, kept: &Sealed) -> bool {
+    master(text).is_ok_and(|master| Vault::new(master).opens(kept))
 }
 
 impl Purpose {

@@ -5,6 +5,7 @@
 //! and writes the answer.
 
 mod agenda;
+pub mod backup;
 mod clients;
 mod code;
 mod config;

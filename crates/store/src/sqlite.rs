@@ -53,7 +53,7 @@ use writer::{Answer, Shared, Task};
 /// The database's file in the data directory.
 pub(crate) const DATABASE_FILE: &str = "restante.db";
 /// Whoever holds a lock on this file owns the data directory.
-const LOCK_FILE: &str = "restante.lock";
+pub(crate) const LOCK_FILE: &str = "restante.lock";
 
 /// What goes wrong inside.
 #[derive(Debug, thiserror::Error)]
@@ -259,7 +259,7 @@ pub(crate) fn own(directory: &Path) -> Result<File, Fault> {
     }
 }
 
-fn make_private_directory(directory: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private_directory(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::DirBuilderExt;

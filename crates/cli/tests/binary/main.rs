@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "a test says what it measured")]
 
+mod backup;
 mod clients;
 mod commands;
 mod dashboard;

@@ -16,7 +16,7 @@ use super::random;
 use crate::clock::Clock;
 
 /// In the data directory: 32 random bytes in hexadecimal digits, and a line feed.
-pub(super) const FILE: &str = "secret.key";
+pub const FILE: &str = "secret.key";
 /// Fewer characters could be guessed by whoever has the database.
 const KEY_CHARS_MIN: usize = 16;
 const FILE_DIGITS: usize = 64;
@@ -38,6 +38,8 @@ pub enum KeyFault {
     Damaged(PathBuf),
     #[error("the secrets in the database need the key they were made with: set RESTANTE_SECRET_KEY as it was then, or restore {}", .0.display())]
     Missing(PathBuf),
+    #[error("{} holds another key", .0.display())]
+    Taken(PathBuf),
     #[error(
         "RESTANTE_SECRET_KEY is not the key that the secrets in the database were made with; set it as it was then"
     )]
@@ -78,7 +80,8 @@ pub(crate) fn master(text: &str) -> Result<[u8; 32], KeyFault> {
 pub(super) fn read_or_make(path: &Path, clock: &dyn Clock) -> Result<[u8; 32], KeyFault> {
     match read(path) {
         Err(KeyFault::Missing(_)) => {
-            make(path, clock).map_err(|source| KeyFault::Make { path: path.to_owned(), source })?;
+            let fresh = HEXLOWER.encode(&random::<32>(clock));
+            make(path, &fresh, clock).map_err(|source| KeyFault::Make { path: path.to_owned(), source })?;
             read(path)
         }
         done => done,
@@ -90,6 +93,11 @@ pub(super) fn read_or_make(path: &Path, clock: &dyn Clock) -> Result<[u8; 32], K
 /// # Errors
 /// `KeyFault::Missing`, `Permissions`, `Damaged`, or `Read`.
 pub(super) fn read(path: &Path) -> Result<[u8; 32], KeyFault> {
+    master(&read_text(path)?)
+}
+
+/// The text in the file at `path`, as [`read`].
+pub(super) fn read_text(path: &Path) -> Result<String, KeyFault> {
     let fault = |source: io::Error| {
         let path = path.to_owned();
         if source.kind() == io::ErrorKind::NotFound {
@@ -110,27 +118,39 @@ pub(super) fn read(path: &Path) -> Result<[u8; 32], KeyFault> {
 
     let digits = text.strip_suffix(b"\n").unwrap_or(&text);
     match std::str::from_utf8(digits) {
-        Ok(text) if text.len() == FILE_DIGITS && HEXLOWER.decode(digits).is_ok() => master(text),
+        Ok(text) if text.len() == FILE_DIGITS && HEXLOWER.decode(digits).is_ok() => Ok(text.to_owned()),
         _ => Err(KeyFault::Damaged(path.to_owned())),
     }
 }
 
-/// Makes a file with a new key, unless there is one by now.
+/// Puts this text of a key file into one at `path`. When this returns, the file is on the disk under its name.
+///
+/// # Errors
+/// `Taken` when it holds another; as [`read`], and `Make`.
+pub(super) fn put(path: &Path, text: &str, clock: &dyn Clock) -> Result<(), KeyFault> {
+    make(path, text, clock).map_err(|source| KeyFault::Make { path: path.to_owned(), source })?;
+    match read_text(path)? == text {
+        true => Ok(()),
+        false => Err(KeyFault::Taken(path.to_owned())),
+    }
+}
+
+/// Makes a file with a key, unless there is one by now.
 ///
 /// It is written under another name and is durable before it gets its own: a crash leaves no key or a whole one. What
 /// it may leave besides is a file that is never read. A link, unlike a rename, replaces nothing.
-fn make(path: &Path, clock: &dyn Clock) -> io::Result<()> {
+fn make(path: &Path, text: &str, clock: &dyn Clock) -> io::Result<()> {
     let unfinished = path.with_extension(format!("key.{:016x}.unfinished", clock.draw()));
-    let made = write(&unfinished, &random(clock)).and_then(|()| match fs::hard_link(&unfinished, path) {
+    let made = write(&unfinished, text).and_then(|()| match fs::hard_link(&unfinished, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     });
     made.and(fs::remove_file(&unfinished))
 }
 
-fn write(path: &Path, key: &[u8; 32]) -> io::Result<()> {
+fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)?;
-    file.write_all(format!("{}\n", HEXLOWER.encode(key)).as_bytes())?;
+    file.write_all(format!("{text}\n").as_bytes())?;
     file.sync_all()
 }
 

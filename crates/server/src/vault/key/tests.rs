@@ -145,7 +145,7 @@ fn what_a_crash_left_unfinished_is_never_used() {
 #[test]
 fn a_key_is_never_replaced() {
     let data = with_file(DIGITS.as_bytes(), 0o600);
-    make(&data.path().join(FILE), &clock()).unwrap();
+    make(&data.path().join(FILE), DIGITS, &clock()).unwrap();
     assert_eq!(fs::read_to_string(data.path().join(FILE)).unwrap(), DIGITS);
     assert_eq!(names(&data), [FILE]);
 }
@@ -193,4 +193,17 @@ fn a_directory_that_cannot_hold_the_file_is_named() {
     let missing = data.path().join("nowhere");
     let fault = Vault::load(None, &missing, None, &clock()).unwrap_err();
     assert_eq!(fault.to_string(), format!("cannot make the key file {}", missing.join(FILE).display()));
+}
+
+#[test]
+fn a_key_from_a_backup_takes_no_other_ones_place() {
+    let data = tempfile::tempdir().unwrap();
+    assert!(crate::vault::kept_key(data.path()).unwrap().is_none());
+    let path = data.path().join(FILE);
+    put(&path, DIGITS, &clock()).unwrap();
+    put(&path, DIGITS, &clock()).unwrap();
+    let other = DIGITS.replace('f', "e");
+    assert!(matches!(put(&path, &other, &clock()), Err(KeyFault::Taken(_))));
+    let kept = crate::vault::kept_key(data.path()).unwrap().unwrap();
+    assert_eq!((kept.expose(), names(&data)), (DIGITS, vec![FILE.to_owned()]));
 }
