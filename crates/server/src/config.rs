@@ -8,7 +8,7 @@ use std::time::Duration;
 use restante_core::endpoint::MailTerms;
 use restante_core::retry::Schedule;
 use restante_core::{health, limits};
-use restante_store::Policy;
+use restante_store::{Disk, Policy};
 
 use crate::channel::guard::PrivateTargets;
 use crate::channel::smtp::{Relay, Route, SmtpConfig};
@@ -54,6 +54,7 @@ pub struct Config {
     pub rate_limit_source_per_second: Option<f64>,
     pub rate_limit_source_burst: Option<u32>,
     pub disk_free_bytes: u64,
+    pub disk_reserve_bytes: u64,
     pub threads: usize,
 }
 
@@ -150,6 +151,7 @@ impl Default for Config {
             rate_limit_source_per_second: None,
             rate_limit_source_burst: None,
             disk_free_bytes: 256 * 1024 * 1024,
+            disk_reserve_bytes: 32 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
         }
     }
@@ -205,6 +207,7 @@ impl Config {
             event_retention,
             mail: Box::leak(Box::new(mail)),
             resend_uncertain,
+            disk: Disk { free_bytes_min: self.disk_free_bytes, reserve_bytes: self.disk_reserve_bytes },
         }
     }
 

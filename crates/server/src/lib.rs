@@ -154,14 +154,14 @@ impl Server {
             stop.clone(),
         ));
         let connections = door::connection_slots();
-        let disk = disk_of(config);
+        let disk = disk_of(config, &store);
         let sources = Sources {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             dispatcher: Arc::clone(&dispatcher),
             tunnel: Arc::clone(&tunnel),
             connections: Arc::clone(&connections),
-            disk: Arc::clone(&disk),
+            disk,
         };
         let dashboard = Arc::new(Dashboard::new(&public_url, &config.dashboard_hosts));
         let sign_in_link = fresh_key
@@ -173,7 +173,7 @@ impl Server {
             rules: Arc::new(rules),
             public_url: public_url.clone(),
             metrics: render_metrics(&metrics, sources),
-            disk: disk_check(disk),
+            disk: disk_check(Arc::clone(&store)),
             stopping: stop.clone(),
             last_used: Arc::default(),
             keys: Arc::default(),
@@ -320,25 +320,22 @@ struct Sources {
 type MeasureDisk = Arc<dyn Fn() -> Option<Disk> + Send + Sync>;
 
 /// Measures the data directory's disk; `None` when nothing is kept there, or it cannot be measured.
-fn disk_of(config: &Config) -> MeasureDisk {
+fn disk_of(config: &Config, store: &Arc<dyn Store>) -> MeasureDisk {
     let (directory, free_bytes_min) = (config.data.clone(), config.disk_free_bytes);
-    let elsewhere = config.database_url.is_some();
+    let (elsewhere, store) = (config.database_url.is_some(), Arc::clone(store));
     Arc::new(move || {
         if elsewhere {
             return None;
         }
         let stat = rustix::fs::statvfs(&directory).ok()?;
-        Some(Disk { free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize), free_bytes_min })
+        let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+        Some(Disk { free_bytes, free_bytes_min, reserve_bytes: store.room().reserve_bytes })
     })
 }
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-fn disk_check(disk: MeasureDisk) -> Check {
-    Arc::new(move || match disk() {
-        Some(Disk { free_bytes, free_bytes_min }) if free_bytes < free_bytes_min => {
-            Err(format!("{free_bytes} bytes are free on the disk, disk_free_bytes wants {free_bytes_min}"))
-        }
-        Some(_) | None => Ok(()),
-    })
+/// Whether the store has room for what is new.
+fn disk_check(store: Arc<dyn Store>) -> Check {
+    Arc::new(move || store.room().short.map_or(Ok(()), Err))
 }

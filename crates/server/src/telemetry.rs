@@ -182,6 +182,8 @@ pub struct Disk {
     pub free_bytes: u64,
     /// With less the server is not ready.
     pub free_bytes_min: u64,
+    /// Held for when the disk is full; 0: nothing, or it is in use.
+    pub reserve_bytes: u64,
 }
 
 impl Default for Metrics {
@@ -453,8 +455,13 @@ fn render_store(page: &mut Page, commits: &Commits, moment: &Moment) {
         );
         page.gauge(
             "restante_disk_free_min_bytes",
-            "With less free the server is not ready (`disk_free_bytes`); embedded database only.",
+            "With less free nothing new is accepted (`disk_free_bytes`); embedded database only.",
             disk.free_bytes_min,
+        );
+        page.gauge(
+            "restante_disk_reserve_bytes",
+            "Held for when the disk is full; 0 while that is in use, or none is wished for; embedded database only.",
+            disk.reserve_bytes,
         );
     }
 }

@@ -48,10 +48,10 @@ use tokio::sync::{Notify, broadcast};
 
 pub use clients::Listening;
 pub use endpoint::Endpoint;
-pub use meter::{Commits, Connections};
+pub use meter::{Commits, Connections, Room};
 pub use page::{Page, Paged, Start};
 pub use parcel::{Content, Dispatch, Parcel, Withdraw};
-pub use policy::Policy;
+pub use policy::{Disk, Policy};
 pub use recovery::Recovery;
 
 use record::{Draft, Kind, Raw};
@@ -669,4 +669,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Its connections of the moment.
     fn connections(&self) -> Connections;
+
+    /// Whether there is room for what is new. While there is none, what would make a message is `Unavailable`, and all
+    /// else goes on.
+    fn room(&self) -> Room {
+        Room::default()
+    }
 }

@@ -124,6 +124,15 @@ fn monotonic() -> Duration {
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Room on the disk for what is new.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Room {
+    /// Why nothing new is accepted.
+    pub short: Option<String>,
+    /// Held for what must be written when the disk is full; 0: nothing is, or it is in use.
+    pub reserve_bytes: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

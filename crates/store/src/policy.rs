@@ -17,6 +17,17 @@ pub struct Policy {
     pub mail: &'static MailTerms,
     /// Mail that may have arrived is sent again.
     pub resend_uncertain: bool,
+    /// What is kept free on the disk of a data directory.
+    pub disk: Disk,
+}
+
+/// What is kept free on the disk of a data directory. 0: nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Disk {
+    /// With less free nothing new is accepted.
+    pub free_bytes_min: u64,
+    /// Held by a file that is given up when the disk is full, so that what was accepted can end.
+    pub reserve_bytes: u64,
 }
 
 impl Policy {
@@ -37,6 +48,7 @@ impl Default for Policy {
             event_retention: Duration::from_secs(days * 24 * 3600),
             mail: &MAIL_TERMS,
             resend_uncertain: false,
+            disk: Disk::default(),
         }
     }
 }

@@ -25,6 +25,7 @@ mod read;
 mod records;
 mod replay;
 mod resend;
+mod room;
 mod scan;
 mod settle;
 mod store;
@@ -128,7 +129,7 @@ impl Sqlite {
         let checkpointer = Connection::open(&database)?;
         checkpointer.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
         let (served, tally) = (engine.config.served.clone(), engine.tally.clone());
-        let shared = Arc::new(Shared::new());
+        let shared = Arc::new(Shared::new(room::Watch::start(directory, policy.disk)));
         let (tasks, writer) = writer::start(engine, checkpointer, Arc::clone(&shared))?;
         Ok(Self {
             tasks: Mutex::new(Some(tasks)),
@@ -180,6 +181,22 @@ impl Sqlite {
             let broken = lock(&self.shared.broken).clone();
             Error::Unavailable(broken.unwrap_or_else(|| "the change was refused by the database".into()))
         })
+    }
+
+    /// As [`Self::write`], for what makes messages: while there is no room for them nothing is done. What was queued before
+    /// is told so, too, or a full queue would eat up what is kept for others.
+    async fn write_new<T: Send + 'static>(
+        &self,
+        kind: fn(writer::Job) -> Task,
+        work: impl FnOnce(&mut Engine) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.shared.room.admit()?;
+        let shared = Arc::clone(&self.shared);
+        let admitted = move |engine: &mut Engine| match shared.room.admit() {
+            Ok(()) => work(engine).map(Ok),
+            Err(refusal) => Ok(Err(refusal)),
+        };
+        self.write(kind, admitted).await?
     }
 
     /// Whether nobody writes any more.

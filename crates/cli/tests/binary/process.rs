@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request, StatusCode};
+use hyper::{HeaderMap, Method, Request, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -113,17 +113,28 @@ impl Caller {
     /// `None`: no answer came.
     pub(crate) async fn ask(
         &self,
-        (method, path): (Method, &str),
+        call: (Method, &str),
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Option<(StatusCode, Bytes)> {
+        let (status, _, body) = self.ask_whole(call, headers, body).await?;
+        Some((status, body))
+    }
+
+    /// With the answer's headers.
+    pub(crate) async fn ask_whole(
+        &self,
+        (method, path): (Method, &str),
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Option<(StatusCode, HeaderMap, Bytes)> {
         let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = self.client.request(request.body(Full::new(body)).unwrap()).await.ok()?;
-        let status = response.status();
-        Some((status, response.into_body().collect().await.ok()?.to_bytes()))
+        let (status, headers) = (response.status(), response.headers().clone());
+        Some((status, headers, response.into_body().collect().await.ok()?.to_bytes()))
     }
 }
 

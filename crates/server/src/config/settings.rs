@@ -285,9 +285,15 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "disk_free_bytes",
-        help: "The server is not ready when the data directory's disk has less than this free, in bytes.",
+        help: "With less free on the data directory's disk, in bytes, nothing new is accepted and the server is not ready; what was accepted goes on.",
         default: "268435456",
         set: |config, text| parse(text, "a number of bytes").map(|it| config.disk_free_bytes = it),
+    },
+    Setting {
+        name: "disk_reserve_bytes",
+        help: "Size of the file `reserve` in the data directory, in bytes. It is given up when the disk is full, so that what was accepted can end, and made again when there is room. 0: none.",
+        default: "33554432",
+        set: |config, text| parse(text, "a number of bytes").map(|it| config.disk_reserve_bytes = it),
     },
     Setting {
         name: "threads",

@@ -15,7 +15,11 @@ pub(crate) fn moment() -> Moment {
     Moment {
         vitals: Some(Vitals { leased: 7, content_bytes: 4096, oldest_due: Some(START), wal_bytes: 65_536 }),
         connections: Connections { in_use: 3, idle: 2, waiting: 1, max: Some(16) },
-        disk: Some(Disk { free_bytes: 9_000_000_000, free_bytes_min: 268_435_456 }),
+        disk: Some(Disk {
+            free_bytes: 9_000_000_000,
+            free_bytes_min: 268_435_456,
+            reserve_bytes: 33_554_432,
+        }),
         in_flight: 5,
         unsettled: 4,
         clients: 1,
@@ -194,6 +198,7 @@ fn gauges_are_what_was_read() {
         "restante_database_connections_max 16",
         "restante_disk_free_bytes 9000000000",
         "restante_disk_free_min_bytes 268435456",
+        "restante_disk_reserve_bytes 33554432",
         "restante_attempts_in_flight 5",
         "restante_attempts_unsettled 4",
         "restante_clients_connected 1",
@@ -220,6 +225,7 @@ fn what_is_not_known_is_missing() {
         "restante_wal_bytes",
         "restante_disk_free_bytes",
         "restante_disk_free_min_bytes",
+        "restante_disk_reserve_bytes",
         "restante_database_connections_max",
     ] {
         assert!(families(&page).iter().all(|it| it.name != name), "{name} is there");

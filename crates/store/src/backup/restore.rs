@@ -75,8 +75,9 @@ fn refuse_filled(directory: &Path) -> Result<(), Fault> {
     };
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names = names.collect::<io::Result<Vec<_>>>().map_err(io)?;
-    // The first tells most: the database rather than its log.
-    let found = names.into_iter().filter(|name| !NO_MATTER.contains(&name.as_str())).min();
+    let found = names.into_iter().filter(|name| !NO_MATTER.contains(&name.as_str()));
+    // The database tells most.
+    let found = found.min_by_key(|name| (name != DATABASE_FILE, name.clone()));
     match found {
         Some(found) => Err(Fault::NotEmpty { path: directory.to_owned(), found }),
         None => Ok(()),

@@ -23,7 +23,7 @@ use crate::record::{Draft, Kind, Mode, Raw};
 use crate::{
     Accepted, BulkRetry, Cancelled, Change, Claimed, Commits, Connections, Created, Dispatch, Error,
     Finished, Grant, Incoming, KeyClaim, Lease, Listening, Page, Paged, Published, Publishing, Recovery,
-    Replayed, Resent, Retried, Settled, Store, Updated, Vitals, Window, row, stats,
+    Replayed, Resent, Retried, Room, Settled, Store, Updated, Vitals, Window, row, stats,
 };
 
 /// Leases settled as lost in one transaction when taking over.
@@ -34,15 +34,15 @@ const ROLL_UP_ROWS: usize = 500;
 #[async_trait]
 impl Store for Sqlite {
     async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error> {
-        self.write(Task::Grouped, move |engine| engine.accept(incoming)).await
+        self.write_new(Task::Grouped, move |engine| engine.accept(incoming)).await
     }
 
     async fn publish(&self, publishing: Publishing) -> Result<Published, Error> {
-        self.write(Task::Grouped, move |engine| engine.publish(publishing)).await
+        self.write_new(Task::Grouped, move |engine| engine.publish(publishing)).await
     }
 
     async fn send(&self, sending: Sending) -> Result<Sent, Error> {
-        self.write(Task::Alone, move |engine| engine.send(sending)).await
+        self.write_new(Task::Alone, move |engine| engine.send(sending)).await
     }
 
     async fn known_send(
@@ -186,7 +186,7 @@ impl Store for Sqlite {
         now: Timestamp,
         tail: Tail,
     ) -> Result<Replayed, Error> {
-        self.write(Task::Alone, move |engine| engine.replay(workspace, request, now, tail)).await
+        self.write_new(Task::Alone, move |engine| engine.replay(workspace, request, now, tail)).await
     }
 
     async fn replay_webhook(
@@ -478,5 +478,9 @@ impl Store for Sqlite {
 
     fn connections(&self) -> Connections {
         self.readers.connections()
+    }
+
+    fn room(&self) -> Room {
+        self.shared.room.room()
     }
 }

@@ -1,6 +1,7 @@
 //! The writer thread: takes all that is queued, makes one commit of it, answers after the fsync.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::sync::{Notify, broadcast, mpsc};
 
 use super::Fault;
 use super::engine::Engine;
+use super::room::Watch;
 use crate::meter::Stopwatch;
 use crate::{Change, Commits, Vitals};
 
@@ -21,6 +23,8 @@ const COMMIT_JOBS: usize = 512;
 const CHECKPOINT_PAGES: usize = 4096;
 /// Pause before a broken database is tried again.
 const BROKEN_PAUSE: Duration = Duration::from_millis(200);
+/// How often it is looked for room on the disk while nobody writes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Answers its caller once the commit is durable. Dropped unused, it tells the caller that nothing was stored.
 pub(super) type Answer = Box<dyn FnOnce() + Send>;
@@ -45,6 +49,7 @@ pub(super) struct Shared {
     pub(super) commits: Commits,
     /// The last error of the database, while it lasts.
     pub(super) broken: Mutex<Option<String>>,
+    pub(super) room: Watch,
     checkpoint: Checkpoint,
 }
 
@@ -58,13 +63,14 @@ struct Checkpoint {
 }
 
 impl Shared {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(room: Watch) -> Self {
         Self {
             due: Notify::new(),
             changes: broadcast::channel(4096).0,
             vitals: Mutex::new(Vitals::default()),
             commits: Commits::default(),
             broken: Mutex::new(None),
+            room,
             checkpoint: Checkpoint::default(),
         }
     }
@@ -84,7 +90,8 @@ pub(super) fn start(
         .spawn(move || copy_back(&checkpointer, &woken, &checkpoint_shared))
         .map_err(|error| Fault::Io(error.to_string()))?;
     *shared.vitals.lock().unwrap_or_else(PoisonError::into_inner) = engine.vitals();
-    let writer = Writer { engine, receiver, shared, wake };
+    let writer =
+        Writer { engine, receiver, shared, wake, unburied: false };
     let handle = thread::Builder::new()
         .name("restante-writer".into())
         .spawn(move || {
@@ -103,6 +110,8 @@ struct Writer {
     receiver: mpsc::Receiver<Task>,
     shared: Arc<Shared>,
     wake: std::sync::mpsc::SyncSender<()>,
+    /// A commit failed, and what it wrote may still be in the log.
+    unburied: bool,
 }
 
 impl Writer {
@@ -124,12 +133,19 @@ impl Writer {
                 Ok(answers) => {
                     self.shared.commits.note(items, watch.elapsed());
                     self.note_fault(None);
+                    self.shared.room.measure();
                     self.tell_about_commit();
                     for answer in answers {
                         answer();
                     }
                 }
-                Err(fault) => self.note_fault(Some(fault)),
+                Err(fault) => {
+                    self.shared.room.note(&fault);
+                    self.note_fault(Some(fault));
+                    self.unburied = true;
+                    // It fails as long as the reason lasts, and is then the first thing that the next commit does.
+                    let _ = self.bury();
+                }
             }
             self.checkpoint();
         }
@@ -137,6 +153,7 @@ impl Writer {
 
     /// One transaction for all tasks. On an error none of them has an effect, and their callers learn so.
     fn commit(&mut self, tasks: impl Iterator<Item = Task>) -> Result<Vec<Answer>, Fault> {
+        self.bury()?;
         self.engine.begin()?;
         let mut answers = Vec::with_capacity(tasks.size_hint().0);
         for task in tasks {
@@ -157,6 +174,22 @@ impl Writer {
         Ok(answers)
     }
 
+    /// Makes sure that what was refused stays refused.
+    ///
+    /// A commit that failed at its sync has all of its pages in the log, and a crash would find them there whole. They are
+    /// not trusted either: SQLite counts them only after the sync, so the next commit writes to the same place, and is
+    /// synced itself. (Linux reports a failed sync once and forgets the pages; to sync again without having written
+    /// again would prove nothing. The same holds for pages that a checkpoint copies back: until its sync worked they
+    /// count as not copied, and the log is kept.) So the connection may stay open, and one small commit, made
+    /// at once, overwrites the beginning of what was refused; the rest is then no continuation of anything.
+    fn bury(&mut self) -> Result<(), Fault> {
+        if self.unburied {
+            self.engine.transaction(Engine::write_lease_floor)?;
+            self.unburied = false;
+        }
+        Ok(())
+    }
+
     fn alone(&mut self, job: Job) -> Result<Option<Answer>, Fault> {
         let before = self.engine.savepoint()?;
         match job(&mut self.engine) {
@@ -165,6 +198,7 @@ impl Writer {
                 Ok(Some(answer))
             }
             Err(fault) => {
+                self.shared.room.note(&fault);
                 tracing::error!(error.message = %fault, "a change was refused by the database");
                 self.engine.roll_back_to_savepoint(before)?;
                 Ok(None)
@@ -217,7 +251,15 @@ impl Writer {
 }
 
 fn copy_back(conn: &Connection, woken: &std::sync::mpsc::Receiver<()>, shared: &Shared) {
-    while woken.recv().is_ok() {
+    loop {
+        match woken.recv_timeout(LOOK_EVERY) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                shared.room.look();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
         if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::warn!(error.message = %error, "a checkpoint did not run");
         }
