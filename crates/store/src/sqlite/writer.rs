@@ -91,7 +91,7 @@ pub(super) fn start(
         .map_err(|error| Fault::Io(error.to_string()))?;
     *shared.vitals.lock().unwrap_or_else(PoisonError::into_inner) = engine.vitals();
     let writer =
-        Writer { engine, receiver, shared, wake, unburied: false };
+        Writer { engine, receiver, shared, wake, checkpoint_pages: CHECKPOINT_PAGES, unburied: false };
     let handle = thread::Builder::new()
         .name("restante-writer".into())
         .spawn(move || {
@@ -110,6 +110,8 @@ struct Writer {
     receiver: mpsc::Receiver<Task>,
     shared: Arc<Shared>,
     wake: std::sync::mpsc::SyncSender<()>,
+    /// Pages in the log at which it is copied back.
+    checkpoint_pages: usize,
     /// A commit failed, and what it wrote may still be in the log.
     unburied: bool,
 }
@@ -236,14 +238,20 @@ impl Writer {
     }
 
     fn checkpoint(&mut self) {
-        let checkpoint = &self.shared.checkpoint;
+        let (checkpoint, pages) = (&self.shared.checkpoint, super::wal_pages());
+        if pages < CHECKPOINT_PAGES {
+            self.checkpoint_pages = CHECKPOINT_PAGES;
+        }
         if !checkpoint.running.load(Ordering::Acquire) {
             self.engine.wipe_log();
         }
         if checkpoint.nearly_done.swap(false, Ordering::AcqRel) {
             self.engine.finish_checkpoint();
             checkpoint.running.store(false, Ordering::Release);
-        } else if super::wal_pages() >= CHECKPOINT_PAGES && !checkpoint.running.swap(true, Ordering::AcqRel) {
+            // If the log does not start afresh now, somebody reads it, for as long as a backup takes perhaps. To try at
+            // every commit would cost the writer more the longer the log is.
+            self.checkpoint_pages = CHECKPOINT_PAGES.max(pages + pages / 8);
+        } else if pages >= self.checkpoint_pages && !checkpoint.running.swap(true, Ordering::AcqRel) {
             // A full channel means that it was told already.
             let _ = self.wake.try_send(());
         }
