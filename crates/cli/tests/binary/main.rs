@@ -15,6 +15,7 @@ mod mail;
 mod migrate;
 mod nodes;
 mod outage;
+mod power;
 mod process;
 mod sink;
 mod stop;

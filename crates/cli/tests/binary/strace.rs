@@ -34,6 +34,11 @@ impl Strace {
         kill_process(pid, Signal::INT).unwrap();
         self.child.wait().unwrap();
     }
+
+    /// Waits for the end of the process.
+    pub(crate) fn wait(mut self) {
+        self.child.wait().unwrap();
+    }
 }
 
 impl Drop for Strace {
