@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Filter;
 use crate::id::{DestinationId, MailboxesId, WebhookId};
+use crate::intake::{Dedupe, Rules};
 use crate::retry::Schedule;
+use crate::verification::Verification;
 use crate::{Timestamp, limits};
 
 /// The header that carries the request key unless the destination names another.
@@ -23,9 +25,21 @@ pub struct Source {
     pub deliver_pending_on_connect: bool,
     /// Days from reception until a request is gone, 1 to 365.
     pub retention_days: u32,
+    /// A repeat of what is known is not delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<Dedupe>,
+    /// What is not signed like this is not delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
 }
 
 impl Source {
+    /// What it asks of requests; `None`: nothing.
+    pub fn rules(&self) -> Option<Rules> {
+        let (verification, dedupe) = (self.verification.clone(), self.dedupe.clone());
+        (verification.is_some() || dedupe.is_some()).then_some(Rules { verification, dedupe })
+    }
+
     pub fn retention(&self) -> Duration {
         Duration::from_secs(u64::from(self.retention_days) * 24 * 3600)
     }

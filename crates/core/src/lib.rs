@@ -24,6 +24,7 @@ pub mod health;
 pub mod histogram;
 pub mod id;
 pub mod idempotency;
+pub mod intake;
 pub mod limits;
 pub mod message;
 pub mod outcome;
@@ -32,6 +33,7 @@ pub mod retry;
 pub mod smtp;
 pub mod stats;
 pub mod time;
+pub mod verification;
 
 pub use delivery::{Attempt, Delivery, State};
 pub use id::Id;

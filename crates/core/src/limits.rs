@@ -112,3 +112,15 @@ pub const METADATA_BYTES_MAX: usize = 16 * 1024;
 pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Most emails of one batch.
 pub const EMAILS_PER_BATCH_MAX: usize = 100;
+/// Range of `dedupe.hours` of a source: for how long a value is known.
+pub const DEDUPE_HOURS: std::ops::RangeInclusive<u32> = 1..=8760;
+/// Longest JSON pointer of a source's `dedupe`, in bytes.
+pub const JSON_POINTER_BYTES_MAX: usize = 256;
+/// Longest name of a header that a source looks into, in bytes.
+pub const HEADER_NAME_BYTES_MAX: usize = 128;
+/// How far the time of a signature may lie from ours, to either side.
+pub const SIGNATURE_TOLERANCE: Duration = Duration::from_secs(300);
+/// Range of the number of secrets that a source's requests may be signed with.
+pub const VERIFICATION_SECRETS: std::ops::RangeInclusive<usize> = 1..=5;
+/// Longest secret that a source's requests are signed with, in bytes.
+pub const VERIFICATION_SECRET_BYTES_MAX: usize = 512;

@@ -1,7 +1,10 @@
 //! Intake: whatever is sent to a source's URL, kept as it came, acknowledged when it is durable.
 
 mod body;
+mod judge;
+mod mark;
 mod remote;
+pub(crate) mod verify;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use hyper::{Request, StatusCode};
 use restante_core::endpoint::Answer;
 use restante_core::id::{RequestId, Tail};
 use restante_core::message::{Headers, Received};
-use restante_store::{Accepted, Store};
+use restante_store::{Accepted, Error, Judgement, Store, Verdict};
 use tokio::sync::watch;
 
 use crate::api::error::ApiError;
@@ -25,6 +28,7 @@ use crate::clock::Clock;
 use crate::door::closing;
 use crate::rate_limit::RateLimits;
 use crate::telemetry::{Metrics, Refusal};
+use crate::vault::Vault;
 use body::{Bodies, BodyFault};
 pub(crate) use remote::{NotANetwork, TrustedProxies};
 
@@ -35,11 +39,15 @@ const BODY_TIME: Duration = Duration::from_secs(25);
 /// slows down who sends faster than can be delivered, and nobody else.
 const CROWDED_PAUSE: Duration = Duration::from_millis(10);
 
+/// How often one request is judged.
+const JUDGED_MAX: u32 = 5;
+
 /// The door for webhooks.
 pub(crate) struct Ingress {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
+    vault: Arc<Vault>,
     bodies: Bodies,
     proxies: TrustedProxies,
     limits: Arc<RateLimits>,
@@ -51,13 +59,13 @@ impl Ingress {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        metrics: Arc<Metrics>,
+        (metrics, vault): (Arc<Metrics>, Arc<Vault>),
         body_bytes_max: usize,
         proxies: TrustedProxies,
         limits: Arc<RateLimits>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { store, clock, metrics, bodies: Bodies::new(body_bytes_max), proxies, limits, stopping }
+        Self { store, clock, metrics, vault, bodies: Bodies::new(body_bytes_max), proxies, limits, stopping }
     }
 
     /// Takes one webhook. `headers` are its header lines as they were sent.
@@ -94,27 +102,38 @@ impl Ingress {
             Err(_) => return closing(self.too_slow()),
         };
         let arrived = self.clock.monotonic();
-        let incoming = restante_store::Incoming {
-            token: token.to_owned(),
-            received: Received {
-                method: parts.method.as_str().to_owned(),
-                path: path.to_owned(),
-                query: parts.uri.query().map(str::to_owned),
-                remote_address: self.sender(remote, &headers).to_string(),
-                headers,
-                body: body.bytes.clone(),
-            },
-            now: self.clock.now(),
-            tail: Tail::from_bits(self.clock.draw()),
+        let received = Received {
+            method: parts.method.as_str().to_owned(),
+            path: path.to_owned(),
+            query: parts.uri.query().map(str::to_owned),
+            remote_address: self.sender(remote, &headers).to_string(),
+            headers,
+            body: body.bytes.clone(),
         };
-        match self.store.accept(incoming).await {
+        let accepted = self.accept(token, received).await;
+        self.answer(token, accepted, self.clock.monotonic().saturating_sub(arrived)).await
+    }
+
+    /// What the sender is told, after `took`.
+    async fn answer(&self, token: &str, accepted: Result<Accepted, Error>, took: Duration) -> Response {
+        match accepted {
             Ok(Accepted::Fresh { id, answer, crowded }) => {
-                self.metrics.accepted(self.clock.monotonic().saturating_sub(arrived));
+                self.metrics.accepted(took);
                 if crowded {
                     tokio::time::sleep(CROWDED_PAUSE).await;
                 }
                 acknowledge(id, answer.as_deref())
             }
+            Ok(Accepted::Duplicate { id, answer }) => {
+                self.metrics.accepted(took);
+                self.metrics.duplicate();
+                acknowledge(id, answer.as_deref())
+            }
+            Ok(Accepted::Rejected { id }) => self.unverified(id),
+            Ok(Accepted::RulesChanged(_)) => self.refuse(
+                Refusal::Unavailable,
+                unavailable("the source was changed again and again; send the request again"),
+            ),
             Ok(Accepted::UnknownSource) => {
                 // Tokens that are made up take no room from sources.
                 if let Some(limit) = &self.limits.sources {
@@ -130,6 +149,30 @@ impl Ingress {
                     unavailable("the request could not be stored; send it again"),
                 )
             }
+        }
+    }
+
+    /// Judges a request by the rules of its source and stores it. It is judged anew if these have changed meanwhile,
+    /// but not for ever.
+    async fn accept(&self, token: &str, mut received: Received) -> Result<Accepted, Error> {
+        let (now, tail) = (self.clock.now(), Tail::from_bits(self.clock.draw()));
+        let mut tries = 0;
+        loop {
+            let by = self.store.rules(token);
+            let verdict = match &by {
+                None => Verdict::Taken,
+                Some(rules) => judge::judge(rules, &received, &self.vault, now)
+                    .map_err(|fault| Error::Damaged(format!("a verification secret: {fault}")))?,
+            };
+            let (token, judgement) = (token.to_owned(), Judgement { by, verdict });
+            let incoming = restante_store::Incoming { token, received, judgement, now, tail };
+            let accepted = self.store.accept(incoming).await?;
+            let Accepted::RulesChanged(back) = accepted else { return Ok(accepted) };
+            tries += 1;
+            if tries == JUDGED_MAX {
+                return Ok(Accepted::RulesChanged(back));
+            }
+            received = *back;
         }
     }
 
@@ -181,6 +224,13 @@ impl Ingress {
             Refusal::UnknownToken,
             ApiError::new(StatusCode::NOT_FOUND, "source_not_found", "no source has this URL"),
         )
+    }
+
+    /// Says nothing of what was wrong: that is for who owns the source, and is shown with the request.
+    fn unverified(&self, id: RequestId) -> Response {
+        self.metrics.refused(Refusal::Unverified);
+        let message = "the request is not signed as this source asks for";
+        frame::answer_as(ApiError::unauthorized("invalid_signature", message), &id.to_string())
     }
 
     fn too_large(&self) -> Response {

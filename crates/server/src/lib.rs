@@ -147,7 +147,7 @@ impl Server {
         let ingress = Arc::new(Ingress::new(
             Arc::clone(&store),
             Arc::clone(&clock),
-            Arc::clone(&metrics),
+            (Arc::clone(&metrics), Arc::clone(&vault)),
             config.intake_body_bytes,
             config.trusted_proxies.clone(),
             Arc::clone(&limits),

@@ -49,6 +49,7 @@ pub fn log_line_dropped() {
 #[derive(Debug)]
 pub struct Metrics {
     accepted: AtomicU64,
+    duplicates: AtomicU64,
     published: AtomicU64,
     sent: AtomicU64,
     refused: [AtomicU64; Refusal::ALL.len()],
@@ -122,17 +123,20 @@ pub enum Refusal {
     Malformed,
     TooSlow,
     RateLimited,
+    /// Its signature was wrong: it is stored all the same.
+    Unverified,
     Unavailable,
 }
 
 impl Refusal {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::UnknownToken,
         Self::TooLarge,
         Self::Credits,
         Self::Malformed,
         Self::TooSlow,
         Self::RateLimited,
+        Self::Unverified,
         Self::Unavailable,
     ];
 
@@ -144,6 +148,7 @@ impl Refusal {
             Self::Malformed => "malformed",
             Self::TooSlow => "too_slow",
             Self::RateLimited => "rate_limited",
+            Self::Unverified => "unverified",
             Self::Unavailable => "unavailable",
         }
     }
@@ -190,6 +195,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             accepted: AtomicU64::default(),
+            duplicates: AtomicU64::default(),
             published: AtomicU64::default(),
             sent: AtomicU64::default(),
             refused: Default::default(),
@@ -220,6 +226,11 @@ impl Metrics {
     pub fn accepted(&self, took: Duration) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.accept_us.observe_us(took);
+    }
+
+    /// A request that was accepted is a repeat.
+    pub fn duplicate(&self) {
+        self.duplicates.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Events of one call were stored and are acknowledged.
@@ -309,6 +320,11 @@ impl Metrics {
             get(&self.accepted),
         );
         page.counter(
+            "restante_requests_duplicate_total",
+            "Those of them that are repeats, and are not delivered.",
+            get(&self.duplicates),
+        );
+        page.counter(
             "restante_events_published_total",
             "Events stored and acknowledged.",
             get(&self.published),
@@ -318,7 +334,7 @@ impl Metrics {
         page.head(
             name,
             "counter",
-            "Requests that intake turned away; `unavailable`: could not be stored, or stopping.",
+            "Requests that intake turned away; `unavailable`: could not be stored, or stopping; `unverified`: stored as rejected.",
         );
         for (why, counter) in Refusal::ALL.iter().zip(&self.refused) {
             page.sample(name, &format!("reason=\"{}\"", why.name()), get(counter));

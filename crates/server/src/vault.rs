@@ -36,6 +36,8 @@ pub struct Vault {
 pub enum Purpose {
     /// Signs what is sent to a webhook.
     SigningSecret,
+    /// What the requests of a source are signed with.
+    VerificationSecret,
     /// The value of a header that an endpoint's attempts carry.
     HeaderValue,
     /// Signs the mail of a domain.
@@ -171,6 +173,7 @@ impl Purpose {
     const fn context(self) -> &'static str {
         match self {
             Self::SigningSecret => "signing secret",
+            Self::VerificationSecret => "verification secret",
             Self::HeaderValue => "header value",
             Self::DomainKey => "domain key",
             Self::AccessToken => "access token",

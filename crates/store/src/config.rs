@@ -9,6 +9,7 @@ use restante_core::endpoint::{
 use restante_core::event::EventType;
 use restante_core::health::Health;
 use restante_core::id::{DestinationId, Key, MailboxesId, SourceId, WebhookId, WorkspaceId};
+use restante_core::intake::Rules;
 use restante_core::{Delivery, Timestamp};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::clients::{Clients, Served};
 use crate::code::{Damaged, DeliveryRow, mail_feed};
 use crate::endpoint::{Endpoint, Feed, Seating, Settings};
+use crate::intake::RuleBook;
 use crate::record::{MailboxesRow, Raw};
 
 /// Sources, endpoints and workspaces by their rows in the table `record`.
@@ -33,6 +35,7 @@ pub(crate) struct Config {
     /// Who listens at this node.
     pub(crate) clients: Clients,
     pub(crate) served: Served,
+    pub(crate) book: RuleBook,
 }
 
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub(crate) struct SourceEntry {
     pub(crate) workspace: i64,
     pub(crate) token: String,
     pub(crate) answer: Option<Arc<Answer>>,
+    pub(crate) rules: Option<Arc<Rules>>,
     pub(crate) takes_pending: bool,
     pub(crate) retention_ms: i64,
     /// Living destinations, oldest first.
@@ -227,9 +231,12 @@ impl Config {
         let source: Source = parse(&record.raw.body)?;
         if let Some(old) = self.sources.get(&record.row) {
             self.tokens.remove(&old.token);
+            self.book.set(&old.token, None);
         }
+        let rules = source.rules().map(Arc::new);
         if record.deleted_at.is_none() {
             self.tokens.insert(source.token.clone(), record.row);
+            self.book.set(&source.token, rules.as_ref());
         }
         let endpoints = self.sources.remove(&record.row).map(|old| old.endpoints).unwrap_or_default();
         self.source_rows.insert(SourceId::from_uuid(record.raw.uuid), record.row);
@@ -240,6 +247,7 @@ impl Config {
                 workspace: record.workspace,
                 token: source.token,
                 answer: source.response.map(Arc::new),
+                rules,
                 takes_pending: source.deliver_pending_on_connect,
                 retention_ms,
                 endpoints,

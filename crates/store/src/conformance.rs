@@ -16,6 +16,7 @@ pub mod erase;
 pub mod filter;
 pub mod health;
 pub mod idempotency;
+pub mod intake;
 pub mod listen;
 pub mod log;
 pub mod mail;
@@ -78,6 +79,22 @@ macro_rules! for_each_promise {
                 a_client_destination_is_not_sent_to
                 ids_rise_when_the_clock_goes_back
                 listeners_are_told_of_requests_and_deliveries
+            }
+            intake {
+                a_repeat_is_stored_and_not_delivered
+                a_repeat_is_answered_like_the_first
+                of_many_at_the_same_time_one_is_the_first
+                a_value_is_known_for_its_hours_to_the_millisecond
+                a_value_is_known_after_a_crash
+                a_value_belongs_to_its_source
+                an_erased_request_takes_its_value_along
+                an_expired_request_takes_its_value_along
+                a_shorter_time_counts_at_once
+                what_is_rejected_is_stored_and_not_delivered
+                repeats_and_what_is_rejected_are_free
+                a_replay_asks_for_neither
+                what_was_judged_by_other_rules_is_not_stored
+                listeners_are_told_of_what_is_not_delivered
             }
             claim {
                 nothing_is_claimed_before_its_time

@@ -13,6 +13,7 @@ mod config;
 pub mod conformance;
 pub mod email;
 pub mod endpoint;
+mod intake;
 pub mod meter;
 pub mod page;
 mod parcel;
@@ -33,14 +34,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use restante_core::endpoint::{Answer, Sealed};
+use restante_core::endpoint::Sealed;
 use restante_core::event::EventType;
 use restante_core::health::Health;
 use restante_core::id::{
     DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
-use restante_core::message::Received;
+use restante_core::intake::Rules;
 use restante_core::retry::Jitter;
 use restante_core::stats::Span;
 use restante_core::{Attempt, Delivery, State, Timestamp};
@@ -48,6 +49,7 @@ use tokio::sync::{Notify, broadcast};
 
 pub use clients::Listening;
 pub use endpoint::Endpoint;
+pub use intake::{Accepted, Incoming, Judgement, Verdict};
 pub use meter::{Commits, Connections, Room};
 pub use page::{Page, Paged, Start};
 pub use parcel::{Content, Dispatch, Parcel, Withdraw};
@@ -66,30 +68,6 @@ pub enum Error {
     /// What is stored cannot be read. A person must look.
     #[error("stored data is damaged: {0}")]
     Damaged(String),
-}
-
-/// A request at the door.
-#[derive(Debug)]
-pub struct Incoming {
-    pub token: String,
-    pub received: Received,
-    pub now: Timestamp,
-    /// Random part of the new ids.
-    pub tail: Tail,
-}
-
-/// What became of an incoming request.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Accepted {
-    /// Stored durably, with one delivery for each destination.
-    ///
-    /// `crowded`: a lane that works well has more to do than the node holds in memory. Whoever sent this should be
-    /// answered a little later, or the rest goes by way of the table, which costs everybody.
-    Fresh { id: RequestId, answer: Option<Arc<Answer>>, crowded: bool },
-    /// No living source has this token. Nothing was stored.
-    UnknownSource,
-    /// The workspace's balance does not cover it. Nothing was stored.
-    CreditsExhausted,
 }
 
 /// Events that one call publishes, all or none.
@@ -305,7 +283,14 @@ pub trait Store: Send + Sync + 'static {
     /// Stores a request with one delivery for each destination its source has now, and charges for it: one
     /// durable transaction, over before this returns. What the node has room for is leased at birth and
     /// dispatched; the rest is due in the table.
+    ///
+    /// A repeat of a value that the source knows, and what was judged to be rejected, are stored and shown without
+    /// deliveries, and are free. Of several requests with one value, at any number of nodes, one is the first: the same
+    /// transaction decides. A rejected request brings no value; an erased or expired one takes its value along.
     async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error>;
+
+    /// What the source with this token asks of requests; `None`: nothing, or there is no such source. Memory only.
+    fn rules(&self, token: &str) -> Option<Arc<Rules>>;
 
     /// Stores events, each with one delivery for each webhook of the workspace that wants its type, and claims the
     /// caller's key: one durable transaction, over before this returns. Paused webhooks get a delivery that is
@@ -397,7 +382,8 @@ pub trait Store: Send + Sync + 'static {
     /// charges and the progress are one transaction, so a crash repeats nothing. Returns whether more is left.
     async fn advance_bulk_retry(&self, id: ReplayId, now: Timestamp, most: usize) -> Result<bool, Error>;
 
-    /// Stores a copy of a request as a new one, delivered to the destinations of now, and charges for it.
+    /// Stores a copy of a request as a new one, delivered to the destinations of now, and charges for it. The source's
+    /// rules do not count for it.
     async fn replay(
         &self,
         workspace: WorkspaceId,

@@ -36,6 +36,7 @@ mod records;
 mod replay;
 mod resend;
 mod scan;
+mod seen;
 mod settle;
 mod slots;
 mod slow;

@@ -26,6 +26,10 @@ pub struct Request {
     pub received_at: Timestamp,
     pub expires_at: Timestamp,
     pub replay_of: Option<RequestId>,
+    /// The request that first brought what this one repeats; it may be gone.
+    pub duplicate_of: Option<RequestId>,
+    /// Why it was rejected; `None`: it was not.
+    pub rejected_because: Option<String>,
     /// Oldest first; on lists without attempts.
     pub deliveries: Vec<Delivery>,
 }

@@ -27,6 +27,7 @@ mod replay;
 mod resend;
 mod room;
 mod scan;
+mod seen;
 mod settle;
 mod store;
 mod tally;
@@ -46,6 +47,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clients::Served;
+use crate::intake::RuleBook;
 use crate::tally::SharedTally;
 use crate::{Connections, Error, Policy};
 use engine::Engine;
@@ -86,6 +88,7 @@ pub struct Sqlite {
     readers: Arc<Readers>,
     policy: Policy,
     served: Served,
+    book: RuleBook,
     tally: SharedTally,
     wal: PathBuf,
     /// Given up once the writer has ended.
@@ -129,6 +132,7 @@ impl Sqlite {
         let checkpointer = Connection::open(&database)?;
         checkpointer.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
         let (served, tally) = (engine.config.served.clone(), engine.tally.clone());
+        let book = engine.config.book.clone();
         let shared = Arc::new(Shared::new(room::Watch::start(directory, policy.disk)));
         let (tasks, writer) = writer::start(engine, checkpointer, Arc::clone(&shared))?;
         Ok(Self {
@@ -137,6 +141,7 @@ impl Sqlite {
             shared,
             policy,
             served,
+            book,
             tally,
             wal: directory.join(format!("{DATABASE_FILE}-wal")),
             readers: Arc::new(Readers { database, idle: Mutex::new(Vec::new()), in_use: AtomicU64::new(0) }),

@@ -180,7 +180,11 @@ impl Shown for Request {
         let deliveries = self.deliveries.as_deref().unwrap_or_default();
         deliveries.iter().for_each(|one| delivery(detail, one));
         if deliveries.is_empty() {
-            detail.heading("No deliveries: its source had no destination for it");
+            detail.heading(match self {
+                Self { rejected: true, .. } => "No deliveries: it was rejected",
+                Self { duplicate_of: Some(_), .. } => "No deliveries: it is a repeat",
+                _ => "No deliveries: its source had no destination for it",
+            });
         }
         Ok(())
     }

@@ -1,8 +1,12 @@
 //! `restante sources`: permanent URLs that receive webhooks.
 
+mod rules;
+
 use clap::Subcommand;
 use restante_sdk::Timestamp;
 use restante_sdk::wire::{Change, NewSource, Paging, Source, SourceAnswer, SourceChange};
+
+use rules::Rules;
 
 use super::lookup::source_id;
 use super::{Act, Session};
@@ -78,6 +82,8 @@ pub(crate) struct Terms {
     /// What it answers: the body, or @FILE
     #[arg(long, value_name = "TEXT", requires = "response_status", default_value = "")]
     response_body: String,
+    #[command(flatten)]
+    rules: Rules,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -85,6 +91,8 @@ pub(crate) enum Reset {
     RetentionDays,
     DeliverPendingOnConnect,
     Response,
+    Dedupe,
+    Verification,
 }
 
 impl Terms {
@@ -119,6 +127,8 @@ impl Act for Action {
                     response: terms.response()?,
                     deliver_pending_on_connect: terms.deliver_pending_on_connect,
                     retention_days: terms.retention_days,
+                    dedupe: terms.rules.dedupe(),
+                    verification: terms.rules.verification()?,
                 };
                 show.one(&sources.create(&source).wait()?)
             }
@@ -132,6 +142,8 @@ impl Act for Action {
                         reset(Reset::DeliverPendingOnConnect),
                     ),
                     retention_days: change(terms.retention_days, reset(Reset::RetentionDays)),
+                    dedupe: change(terms.rules.dedupe(), reset(Reset::Dedupe)),
+                    verification: change(terms.rules.verification()?, reset(Reset::Verification)),
                 };
                 show.one(&sources.update(&source_id(client, &source)?, &wanted).wait()?)
             }

@@ -2,7 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use restante_sdk::wire::{
-    AttemptStatus, DeliveryState, EmailStatus, Mode, Order, RequestState, Scope, WebhookSort,
+    AttemptStatus, DeliveryState, EmailStatus, HmacAlgorithm, HmacEncoding, Mode, Order, RequestState, Scope,
+    VerificationKind, WebhookSort,
 };
 
 /// Makes a parser of the words that an enum knows; help lists them, and a typing error is told with the nearest.
@@ -18,9 +19,12 @@ parsers! {
     attempt_status AttemptStatus;
     delivery_state DeliveryState;
     email_status EmailStatus;
+    hmac_algorithm HmacAlgorithm;
+    hmac_encoding HmacEncoding;
     mode Mode;
     order Order;
     request_state RequestState;
     scope Scope;
+    verification_kind VerificationKind;
     webhook_sort WebhookSort;
 }

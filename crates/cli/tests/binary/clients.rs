@@ -8,7 +8,10 @@ use serde_json::json;
 
 use crate::process::{Home, Process, on_both_stores};
 
-on_both_stores!(the_published_bird_client_works_unmodified_and_its_deliveries_verify);
+on_both_stores!(
+    the_published_bird_client_works_unmodified_and_its_deliveries_verify,
+    what_senders_sign_is_taken_and_what_is_changed_is_rejected,
+);
 
 async fn the_published_bird_client_works_unmodified_and_its_deliveries_verify(home: Home) {
     let server = Process::start(&home).await;
@@ -27,6 +30,24 @@ async fn the_published_bird_client_works_unmodified_and_its_deliveries_verify(ho
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{shown}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(shown.ends_with("ok verify_with_node\n"), "it did not get to the end:\n{shown}");
+}
+
+async fn what_senders_sign_is_taken_and_what_is_changed_is_rejected(home: Home) {
+    let server = Process::start(&home).await;
+    let scopes = ["sources:read", "sources:write", "requests:read"];
+    let key = server.call(Method::POST, "/v1/keys", json!({"name": "senders", "scopes": scopes})).await;
+
+    let output = Command::new(tool("clients/bin/python"))
+        .arg(root().join("tests/clients/senders.py"))
+        .arg(format!("http://{}", server.address))
+        .arg(key["token"].as_str().unwrap())
+        .arg(tool("clients-node"))
+        .output()
+        .unwrap();
+
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{shown}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(shown, "ok github\nok stripe\nok standard_webhooks\nok slack\nok shopify\n");
 }
 
 pub(crate) fn root() -> &'static Path {

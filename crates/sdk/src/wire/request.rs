@@ -52,10 +52,12 @@ pub struct Request {
     pub received_at: Timestamp,
     /// What receivers can tell repeats by, a UUID: the same for all attempts and retries, another after a replay.
     pub key: String,
-    /// The first request that this one repeats, `req_…`.
+    /// The first request that this one repeats, `req_…`; it may be gone. A repeat is not delivered.
     pub duplicate_of: Option<String>,
-    /// Whether its signature was wrong.
+    /// Whether its signature was wrong. What is rejected is not delivered.
     pub rejected: bool,
+    /// What was wrong with its signature, for people.
+    pub rejected_because: Option<String>,
     /// The request that this one is a copy of, `req_…`.
     pub replay_of: Option<String>,
     /// From then on it is gone.

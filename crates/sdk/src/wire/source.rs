@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Json};
+use super::{Change, Dedupe, Json, NewVerification};
 use crate::Timestamp;
 
 /// A permanent URL that receives webhooks.
@@ -25,9 +25,10 @@ pub struct Source {
     pub deliver_pending_on_connect: bool,
     /// Days from reception until a request is gone, 1 to 365.
     pub retention_days: u32,
-    /// How it tells repeats; always `None` so far.
+    /// By what it knows repeats, which it does not deliver, as [`Dedupe`] is written; `None`: it knows none.
     pub dedupe: Option<Json>,
-    /// How it checks signatures; always `None` so far.
+    /// How what it delivers is signed, as [`NewVerification`] is written but without the secret; `None`: it delivers
+    /// what comes.
     pub verification: Option<Json>,
     /// Command-line clients connected to it now.
     pub clients_connected: u64,
@@ -63,6 +64,12 @@ pub struct NewSource {
     /// unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
+    /// By what it knows repeats, which it does not deliver; it knows none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<Dedupe>,
+    /// How requests are signed; what is not is rejected. It delivers what comes unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<NewVerification>,
 }
 
 impl NewSource {
@@ -87,4 +94,10 @@ pub struct SourceChange {
     /// Days from reception until a request is gone, also of those already received; reset: 30.
     #[serde(skip_serializing_if = "Change::is_keep")]
     pub retention_days: Change<u32>,
+    /// By what it knows repeats; reset: it knows none. What it knows by something else is forgotten.
+    #[serde(skip_serializing_if = "Change::is_keep")]
+    pub dedupe: Change<Dedupe>,
+    /// How requests are signed, with the secret; reset: it delivers what comes.
+    #[serde(skip_serializing_if = "Change::is_keep")]
+    pub verification: Change<NewVerification>,
 }

@@ -20,7 +20,7 @@ function grouped(deliveries) {
 }
 
 function Nowhere({request, source}) {
-  const why = request.rejected ? 'Its signature was wrong: a rejected request is stored, never delivered.'
+  const why = request.rejected ? `It was rejected: ${request.rejected_because}. It is stored, not delivered.`
     : request.duplicate_of ? html`It repeats <${Id} of=${request.duplicate_of}/>: a duplicate is stored, not delivered.`
       : 'When it came, its source had no destination: it was stored and shown, nothing more.'
   return html`<${Empty} title="It went nowhere." text=${why}

@@ -36,11 +36,16 @@ function Destination({source, destination: it, health, onChanged}) {
   </article>`
 }
 
+const json = {kind: 'json', show: set => (set ? JSON.stringify(set, null, 2) : ''), read: (text, name) => (text.trim() === '' ? null : readJson(text, name))}
 const SETTINGS = [
   {name: 'name', label: 'Name'},
   {name: 'retention_days', label: 'Days that requests are kept', kind: 'number', hint: '1 to 365, counted from when they came. It acts on stored requests too: fewer days erase older ones.'},
   {name: 'deliver_pending_on_connect', label: 'A client that connects is handed', kind: 'choice', show: String, read: text => text === 'true', options: [['true', 'what was pending, oldest first'], ['false', 'only what comes after it connected']]},
-  {name: 'response', label: 'Answer to senders (JSON)', kind: 'json', example: '{"status": 200, "content_type": "text/plain", "body": "ok"}', show: set => (set ? JSON.stringify(set, null, 2) : ''), read: text => (text.trim() === '' ? null : readJson(text, 'response')),
+  {...json, name: 'verification', label: 'Signatures (JSON)', example: '{"kind": "github", "secret": "…"}',
+    hint: 'kind (github, stripe, slack, shopify, standard_webhooks, hmac) and secret, which is not shown again: what is not signed with it is rejected. Empty: everything is delivered'},
+  {...json, name: 'dedupe', label: 'Repeats (JSON)', example: '{"header": "X-GitHub-Delivery", "hours": 24}',
+    hint: 'header or json_pointer, and hours (1 to 8760): a repeat is not delivered. Empty: everything is delivered'},
+  {...json, name: 'response', label: 'Answer to senders (JSON)', example: '{"status": 200, "content_type": "text/plain", "body": "ok"}',
     hint: 'status (200 to 599), content_type and body; empty: 200 and the request\'s id'},
 ]
 
@@ -59,7 +64,7 @@ export default function SourcePage({id}) {
     <${Fault} error=${error} retry=${reload}/>
     <div class="card"><div class="row"><strong>URL</strong><span class="mono grow">${source.url}</span><${Copy} text=${source.url} label="Copy URL"/></div>
       <${Facts} of=${[['Clients connected to this server', source.clients_connected > 0 ? html`<${State} of="active" text=${String(source.clients_connected)}/>` : 'none'],
-        ['Requests are kept', plural(source.retention_days, 'day')], ['Made', html`<${Time} at=${source.created_at}/>`]]}/>
+        ['Requests are kept', plural(source.retention_days, 'day')], ['Signed as', source.verification?.kind], ['Repeats by', source.dedupe?.header ?? source.dedupe?.json_pointer], ['Made', html`<${Time} at=${source.created_at}/>`]]}/>
       <details><summary>Try it</summary><${Command}>${`curl ${source.url} -d '{"order":1042}'`}<//><${Command}>${`restante send request ${quoted(source.name)} --data '{"order":1042}'`}<//><${Command}>${`restante listen 3000 --source ${quoted(source.name)}`}<//></details></div>
     <${Section} title=${list ? plural(list.length, 'destination') : 'Destinations'} actions=${html`<button type="button" class="primary" onClick=${() => make(true)}>New destination</button>`}>
       <${Fault} error=${destinations.error} retry=${destinations.reload}/>

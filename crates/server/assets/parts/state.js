@@ -22,7 +22,7 @@ export function State({of, text, look, title}) {
 
 /** The state of a request: one that matched no destination says so. */
 export function RequestState({request}) {
-  if (request.rejected) return html`<${State} look="bad" of="rejected" text="rejected" title="Its signature was wrong; it is not delivered"/>`
+  if (request.rejected) return html`<${State} look="bad" of="rejected" text="rejected" title=${request.rejected_because}/>`
   if (request.duplicate_of) return html`<${State} look="none" of="none" text="duplicate" title="A repeat of ${request.duplicate_of}; it is not delivered"/>`
   if (request.state === 'none') return html`<${State} look="warn" of="none" text="no destination" title="It matched no destination"/>`
   return html`<${State} of=${request.state}/>`

@@ -47,11 +47,15 @@ pub(crate) async fn frame(State(api): State<Api>, mut request: Request, next: Ne
 
 /// A whole error answer, for doors outside the router.
 pub(crate) fn answer(error: ApiError, clock: &dyn Clock) -> Response {
-    let request_id = new_request_id(clock);
-    log(&error, &request_id);
-    let mut response = with_body(error.clone().into_response(), &error, &request_id);
+    answer_as(error, &new_request_id(clock))
+}
+
+/// A whole error answer to what has an id already.
+pub(crate) fn answer_as(error: ApiError, request_id: &str) -> Response {
+    log(&error, request_id);
+    let mut response = with_body(error.clone().into_response(), &error, request_id);
     response.extensions_mut().remove::<ApiError>();
-    name(&mut response, &request_id);
+    name(&mut response, request_id);
     response
 }
 

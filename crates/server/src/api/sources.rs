@@ -1,6 +1,7 @@
 //! Sources: permanent URLs that receive webhooks.
 
 pub(crate) mod input;
+pub(crate) mod rules;
 
 use axum::Json;
 use axum::extract::State;
@@ -32,7 +33,7 @@ pub(crate) async fn create(
     Body(input): Body<SourceInput>,
 ) -> Result<(StatusCode, Json<wire::Source>), ApiError> {
     let retention_days_max = retention_days_max(&api, caller.workspace).await?;
-    let source = input.create(token::secret(&*api.clock), retention_days_max)?;
+    let source = input.create(token::secret(&*api.clock), retention_days_max, api.judge())?;
     let tail = Tail::from_bits(api.clock.draw());
     let made = api.store.make(Some(caller.workspace), None, source, tail, api.clock.now()).await?;
     Ok((StatusCode::CREATED, Json(wire::Source::new(written(made)?, &api))))
@@ -88,7 +89,7 @@ pub(crate) async fn update(
         Change::Keep => *limits::RETENTION_DAYS.end(),
         Change::Reset | Change::Set(_) => retention_days_max(&api, caller.workspace).await?,
     };
-    let apply = |source: &mut Source| input.clone().apply(source, retention_days_max);
+    let apply = |source: &mut Source| input.clone().apply(source, retention_days_max, api.judge());
     let source = records::change(&api, &caller.place::<Source>(id), apply).await?;
     Ok(Json(wire::Source::new(source, &api)))
 }

@@ -31,7 +31,7 @@ use restante_core::message::{Headers, Received};
 use restante_core::retry::Jitter;
 use restante_core::{Attempt, Outcome, Timestamp};
 use restante_store::sqlite::Sqlite;
-use restante_store::{Accepted, Dispatch, Finished, Incoming, Parcel, Policy, Store, Withdraw};
+use restante_store::{Accepted, Dispatch, Finished, Incoming, Judgement, Parcel, Policy, Store, Withdraw};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt;
@@ -242,11 +242,10 @@ impl World {
             remote_address: "192.0.2.1".into(),
         };
         let tail = Tail::from_bits(self.clock.draw());
-        let incoming = Incoming { token: text(source, "token"), received, now: self.clock.now(), tail };
-        match self.store.accept(incoming).await.unwrap() {
-            Accepted::Fresh { id, .. } => id.to_string(),
-            refused @ (Accepted::UnknownSource | Accepted::CreditsExhausted) => panic!("{refused:?}"),
-        }
+        let (token, judgement, now) = (text(source, "token"), Judgement::default(), self.clock.now());
+        let accepted = self.store.accept(Incoming { token, received, judgement, now, tail }).await.unwrap();
+        let Accepted::Fresh { id, .. } = accepted else { panic!("{accepted:?}") };
+        id.to_string()
     }
 
     /// From now on deliveries are leased at birth.

@@ -4,6 +4,7 @@ mod email;
 mod history;
 mod mail;
 mod outbound;
+mod rules;
 mod stats;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use super::destinations::input::HeaderChoice;
 use super::endpoints::ScheduleInput;
 use super::query::cursor;
 use super::sources::input::AnswerInput;
+use super::sources::rules::DedupeInput;
 
 pub(crate) use email::{BatchEmail, Email, EmailContent, EmailEvent, SentBatch, SentEmail};
 pub(crate) use history::{Attempt, Delivery, Request};
@@ -30,6 +32,7 @@ pub(crate) use outbound::{
     AttemptLog, BatchItem, Event, LoggedAttempt, Notice, PublishedBatch, PublishedEvent, Recovery, Replay,
     ReplayPreview, Secret, Webhook, WebhookTest,
 };
+pub(crate) use rules::{Dedupe, Verification};
 pub(crate) use stats::{EndpointList, Stats};
 
 /// One page of a list, newest first unless the call says otherwise.
@@ -83,10 +86,11 @@ pub(crate) struct Source {
     response: Option<Answer>,
     deliver_pending_on_connect: bool,
     retention_days: u32,
-    #[schema(value_type = Option<Object>)]
-    dedupe: Option<()>,
-    #[schema(value_type = Option<Object>)]
-    verification: Option<()>,
+    /// How repeats are known, which are not delivered.
+    #[schema(value_type = Option<DedupeInput>)]
+    dedupe: Option<Dedupe>,
+    /// How requests are signed; what is not is rejected. Its secret is never read back.
+    verification: Option<Verification>,
     /// Command-line clients that are connected to this node for it now.
     clients_connected: u32,
     #[schema(value_type = String, format = DateTime)]
@@ -107,8 +111,8 @@ impl Source {
             response: source.response,
             deliver_pending_on_connect: source.deliver_pending_on_connect,
             retention_days: source.retention_days,
-            dedupe: None,
-            verification: None,
+            dedupe: source.dedupe.map(Dedupe::from),
+            verification: source.verification.map(Verification::from),
             clients_connected: api.tunnel.clients(record.id),
             created_at: record.created_at,
             updated_at: record.updated_at,

@@ -18,6 +18,7 @@ mod replay_one;
 mod replay_quota;
 mod replay_run;
 mod replay_window;
+mod rules;
 mod secrets;
 mod settings;
 mod tunnel;

@@ -120,7 +120,12 @@ impl World {
         let source = self.story.publishes[publish].source;
         self.story.publishes[publish].told = match accepted {
             Accepted::Fresh { .. } => Told::Accepted,
-            Accepted::UnknownSource | Accepted::CreditsExhausted => Told::Refused,
+            // No source here has rules.
+            Accepted::Duplicate { .. }
+            | Accepted::Rejected { .. }
+            | Accepted::RulesChanged(_)
+            | Accepted::UnknownSource
+            | Accepted::CreditsExhausted => Told::Refused,
         };
         let Accepted::Fresh { id, .. } = accepted else { return };
         match source {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::Timestamp;
 use restante_core::id::{Id, Tail};
 use restante_store::record::{Kind, Workspace};
-use restante_store::{Content, Created, Incoming, Policy};
+use restante_store::{Content, Created, Incoming, Judgement, Policy};
 
 use super::intake::draw_request;
 use super::job::{draft, json};
@@ -37,6 +37,8 @@ pub(crate) fn some_content() -> Arc<Content> {
         response: None,
         deliver_pending_on_connect: true,
         retention_days: 30,
+        dedupe: None,
+        verification: None,
     };
     let mut source = draft(Kind::Source, workspace, 0, json(&setting), tail);
     (source.parent, source.name, source.lookup) = (None, Some("s".into()), Some(token.clone()));
@@ -49,7 +51,7 @@ pub(crate) fn some_content() -> Arc<Content> {
         tail,
     ));
     let received = draw_request(&mut random, 0);
-    let incoming = Incoming { token, received, now, tail };
+    let incoming = Incoming { token, received, judgement: Judgement::default(), now, tail };
     node.engine.transaction(|engine| engine.accept(incoming)).expect("an accept works");
     let parcels = node.outbox.take().into_iter().find_map(|handed| match handed {
         Handed::Parcels(parcels) => parcels.into_iter().next(),

@@ -7,8 +7,8 @@ use restante_store::record::{BulkRetryJob, BulkRetryState, Draft, Kind};
 use restante_store::sqlite::Fault;
 use restante_store::sqlite::engine::Engine;
 use restante_store::{
-    Accepted, BulkRetry, Cancelled, Claimed, Created, Finished, Grant, Incoming, Lease, Replayed, Retried,
-    Settled, Updated,
+    Accepted, BulkRetry, Cancelled, Claimed, Created, Finished, Grant, Incoming, Judgement, Lease, Replayed,
+    Retried, Settled, Updated,
 };
 
 use super::outbound::errand::{Errand, Report};
@@ -166,7 +166,8 @@ impl Job {
         Ok(match self {
             Self::Accept { publish, token, now, tail } => {
                 let received = story.publishes[*publish].received.clone();
-                let incoming = Incoming { token: token.clone(), received, now: *now, tail: *tail };
+                let (token, judgement, now, tail) = (token.clone(), Judgement::default(), *now, *tail);
+                let incoming = Incoming { token, received, judgement, now, tail };
                 Answer::Accepted(engine.accept(incoming)?)
             }
             Self::Claim { now } => Answer::Claimed(engine.claim(*now, CLAIM_MAX)?),

@@ -106,6 +106,8 @@ impl World {
             response: None,
             deliver_pending_on_connect: takes_pending || self.plant == Some(Plant::PendingAlways),
             retention_days: random.pick(&[1, 30, 365, 365]),
+            dedupe: None,
+            verification: None,
         };
         let id = self.make(&Draft {
             kind: Kind::Source,

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{World, ok};
 use crate::row::{ChargeReason, RequestFilter, RequestState};
-use crate::{Accepted, Changed, Claimed, Grant, Incoming, Page, Settled};
+use crate::{Accepted, Changed, Claimed, Grant, Incoming, Judgement, Page, Settled};
 
 pub async fn a_request_goes_to_every_destination_of_its_source(mut world: World) {
     let source = world.source("orders").await;
@@ -89,8 +89,13 @@ pub async fn headers_and_body_come_back_byte_for_byte(mut world: World) {
         body: body.clone(),
         remote_address: "2001:db8::1".into(),
     };
-    let incoming =
-        Incoming { token: source.token, received: received.clone(), now: world.now, tail: world.tail() };
+    let incoming = Incoming {
+        token: source.token,
+        received: received.clone(),
+        judgement: Judgement::default(),
+        now: world.now,
+        tail: world.tail(),
+    };
     let id = world.receive_this(incoming).await;
 
     let request = world.request(id).await;

@@ -113,9 +113,9 @@ async fn receive_many(world: &mut World, token: &str, count: usize) -> Vec<Reque
         .join_all()
         .await
         .into_iter()
-        .map(|answer| match answer {
-            Accepted::Fresh { id, .. } => id,
-            refused @ (Accepted::UnknownSource | Accepted::CreditsExhausted) => panic!("{refused:?}"),
+        .map(|answer| {
+            let Accepted::Fresh { id, .. } = answer else { panic!("{answer:?}") };
+            id
         })
         .collect()
 }

@@ -21,7 +21,9 @@ use super::{Home, Tray};
 pub use outbound::{filters, started};
 
 use crate::record::{Kept, Kind, Record, Workspace, Written};
-use crate::{Accepted, Claimed, Finished, Incoming, Lease, Listening, Parcel, Policy, Settled, Store, row};
+use crate::{
+    Accepted, Claimed, Finished, Incoming, Judgement, Lease, Listening, Parcel, Policy, Settled, Store, row,
+};
 
 /// What one client can do at the same time.
 pub(super) const SEATS: u32 = 64;
@@ -139,6 +141,8 @@ impl World {
             response: None,
             deliver_pending_on_connect: true,
             retention_days: 30,
+            dedupe: None,
+            verification: None,
         };
         change(&mut source);
         let id = self.make(Some(self.workspace), None, source).await.id;
@@ -215,7 +219,13 @@ impl World {
             body: Bytes::copy_from_slice(body.as_bytes()),
             remote_address: "192.0.2.1".into(),
         };
-        Incoming { token: token.into(), received, now: self.now, tail: self.tail() }
+        Incoming {
+            token: token.into(),
+            received,
+            judgement: Judgement::default(),
+            now: self.now,
+            tail: self.tail(),
+        }
     }
 
     pub async fn receive(&mut self, source: &Origin) -> RequestId {
@@ -224,10 +234,9 @@ impl World {
     }
 
     pub async fn receive_this(&self, incoming: Incoming) -> RequestId {
-        match self.store.accept(incoming).await.unwrap() {
-            Accepted::Fresh { id, .. } => id,
-            refused @ (Accepted::UnknownSource | Accepted::CreditsExhausted) => panic!("{refused:?}"),
-        }
+        let accepted = self.store.accept(incoming).await.unwrap();
+        let Accepted::Fresh { id, .. } = accepted else { panic!("{accepted:?}") };
+        id
     }
 
     /// Receives a request for a source with one destination and takes its leased delivery.

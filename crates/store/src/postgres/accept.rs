@@ -12,6 +12,7 @@ use super::codec::{DeliveryRow, REQUEST, Stored, int, small, state_code, tail_co
 use super::columns::{Deliveries, Waiting};
 use super::tx::Tx;
 use crate::Changed;
+use crate::intake::Arrival;
 use crate::tally::Counted;
 
 pub(super) use crate::code::PRICE;
@@ -95,27 +96,38 @@ impl NewDelivery {
 }
 
 impl Tx {
-    /// Stores a message of a living source with a delivery for each of its destinations.
+    /// A key for a message of a source, with room for its deliveries behind it.
+    pub(super) async fn key_for(&mut self, source: i64, now: Timestamp) -> Result<Key, Fault> {
+        let endpoints = self.node.state().config.sources.get(&source).map_or(0, |it| it.endpoints.len());
+        self.take_keys(now, 1 + u32::try_from(endpoints).unwrap_or(u32::MAX - 1)).await
+    }
+
+    /// Stores a message of a living source with a delivery for each of its destinations, unless it came to have none.
+    /// `key`: as [`Tx::key_for`] gave it in this transaction.
     pub(super) async fn store_message(
         &mut self,
         source: i64,
         received: Received,
         now: Timestamp,
-        tail: Tail,
-        replay_of: Option<RequestId>,
+        (key, tail): (Key, Tail),
+        arrival: Arrival,
     ) -> Result<RequestId, Fault> {
-        let (workspace, endpoints) = {
+        let (workspace, mut endpoints) = {
             let state = self.node.state();
             let entry = state.config.sources.get(&source);
             let entry = entry.ok_or_else(|| Fault::Damaged(format!("no source {source}")))?;
             (entry.workspace, entry.endpoints.clone())
         };
+        if !arrival.is_delivered() {
+            endpoints.clear();
+        }
         let fanout = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
-        let key = self.take_keys(now, 1 + fanout).await?;
         let id = RequestId::new(key, tail);
+        let uuid = |id: RequestId| uuid::Uuid::from_u128(id.uuid());
         self.execute(
             "INSERT INTO message (workspace, key, tail, feed, fanout, received_at, replay_of, method, path, query, remote, \
-             headers, body, kind) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+             headers, body, kind, duplicate_of, rejected) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
             &[
                 &workspace,
                 &key.value(),
@@ -123,7 +135,7 @@ impl Tx {
                 &source,
                 &int(fanout),
                 &now.millis(),
-                &replay_of.map(|id| uuid::Uuid::from_u128(id.uuid())),
+                &arrival.replay_of().map(uuid),
                 &received.method,
                 &received.path,
                 &received.query,
@@ -131,10 +143,14 @@ impl Tx {
                 &&received.headers.packed()[..],
                 &&received.body[..],
                 &small(REQUEST),
+                &arrival.duplicate_of().map(uuid),
+                &arrival.rejected(),
             ],
         )
         .await?;
-        self.staged.counted.push(Counted::Accepted { workspace, source: Some(source), at: now });
+        if arrival.rejected().is_none() {
+            self.staged.counted.push(Counted::Accepted { workspace, source: Some(source), at: now });
+        }
         self.tell_workspace(workspace, Changed::Request(id));
         self.fan_out(workspace, MessageId::Request(id), Content::Request(received), &endpoints, now).await?;
         Ok(id)

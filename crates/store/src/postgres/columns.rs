@@ -27,15 +27,16 @@ pub(super) struct Messages<'a> {
     pub(super) remote: Vec<&'a str>,
     pub(super) headers: Vec<&'a [u8]>,
     pub(super) body: Vec<&'a [u8]>,
+    pub(super) rejected: Vec<Option<&'a str>>,
 }
 
 impl<'a> Messages<'a> {
     pub(super) const INSERT: &'static str = "INSERT INTO message (workspace, key, tail, feed, fanout, received_at, kind, \
-         type, method, path, query, remote, headers, body) \
+         type, method, path, query, remote, headers, body, rejected) \
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], \
-         $7::smallint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[], $14::bytea[])";
+         $7::smallint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[], $14::bytea[], $15::text[])";
 
-    pub(super) fn params(&self) -> [&(dyn ToSql + Sync); 14] {
+    pub(super) fn params(&self) -> [&(dyn ToSql + Sync); 15] {
         [
             &self.workspace,
             &self.key,
@@ -51,7 +52,16 @@ impl<'a> Messages<'a> {
             &self.remote,
             &self.headers,
             &self.body,
+            &self.rejected,
         ]
+    }
+
+    /// A request that is rejected.
+    pub(super) fn push_rejected(&mut self, at: Place, content: &'a Content, because: &'a str) {
+        self.push(at, content);
+        if let Some(rejected) = self.rejected.last_mut() {
+            *rejected = Some(because);
+        }
     }
 
     /// An email, with what is shown of it.
@@ -70,6 +80,7 @@ impl<'a> Messages<'a> {
         self.fanout.push(int(at.fanout));
         self.received_at.push(at.now.millis());
         self.body.push(&content.message.body()[..]);
+        self.rejected.push(None);
         match &content.message {
             message::Content::Request(received) => {
                 self.kind.push(small(REQUEST));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use restante_core::id::{Id, Key, WorkspaceId};
-use restante_core::message::MessageId;
+use restante_core::message::{Content as Message, MessageId};
 use restante_core::{State as Stage, Timestamp};
 use tokio::sync::oneshot;
 
@@ -32,10 +32,15 @@ impl Plan {
         for (share, job) in self.shares.into_iter().zip(jobs) {
             match (share, job) {
                 (Share::Request { written, answer }, Job::Accept { content, reply, .. }) => {
-                    let id = written.id;
+                    let (id, rejected) = (written.id, written.rejected);
                     let crowded = effect.message(&mut state, written, &content);
                     let MessageId::Request(id) = id else { continue };
-                    effect.answers.push(Reply::Accepted(reply, Accepted::Fresh { id, answer, crowded }));
+                    let accepted = if rejected {
+                        Accepted::Rejected { id }
+                    } else {
+                        Accepted::Fresh { id, answer, crowded }
+                    };
+                    effect.answers.push(Reply::Accepted(reply, accepted));
                 }
                 (Share::Events(written), Job::Publish { events, reply, .. }) => {
                     let (mut receipts, mut crowded) = (Vec::with_capacity(events.len()), false);
@@ -65,6 +70,11 @@ impl Plan {
                 }
                 (Share::Gone, Job::Accept { reply, .. }) => {
                     effect.answers.push(Reply::Accepted(reply, Accepted::UnknownSource));
+                }
+                (Share::RulesChanged, Job::Accept { content, reply, .. }) => {
+                    let Message::Request(received) = &content.message else { continue };
+                    let changed = Accepted::RulesChanged(Box::new(received.clone()));
+                    effect.answers.push(Reply::Accepted(reply, changed));
                 }
                 (Share::Gone, Job::Publish { reply, .. }) => {
                     effect.answers.push(Reply::Published(reply, Published::NoWorkspace));
@@ -123,7 +133,9 @@ impl Effect {
         let mut crowded = false;
         let Place { workspace, feed, .. } = written.place;
         let source = matches!(id, MessageId::Request(_)).then_some(feed);
-        self.counted.push(Counted::Accepted { workspace, source, at: now });
+        if !written.rejected {
+            self.counted.push(Counted::Accepted { workspace, source, at: now });
+        }
         if self.watched {
             let what = match id {
                 MessageId::Request(id) => Changed::Request(id),

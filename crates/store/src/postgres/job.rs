@@ -12,13 +12,17 @@ use super::config::EndpointEntry;
 use super::node::Node;
 use super::state::State;
 use crate::endpoint::Feed;
-use crate::{Accepted, Content, Finished, Incoming, KeyClaim, NewEvent, Published, Publishing, Settled};
+use crate::{
+    Accepted, Content, Finished, Incoming, Judgement, KeyClaim, NewEvent, Published, Publishing, Settled,
+    Verdict,
+};
 
 /// One caller's share of a batch. Dropped unanswered, it tells the caller that nothing was stored.
 pub(super) enum Job {
     Accept {
         token: String,
         content: Arc<Content>,
+        judgement: Judgement,
         now: Timestamp,
         tail: Tail,
         reply: oneshot::Sender<Accepted>,
@@ -40,9 +44,9 @@ pub(super) enum Job {
 
 impl Job {
     pub(super) fn accept(node: &Node, incoming: Incoming, reply: oneshot::Sender<Accepted>) -> Self {
-        let Incoming { token, received, now, tail } = incoming;
+        let Incoming { token, received, judgement, now, tail } = incoming;
         let content = Arc::new(node.content_bytes.hold(message::Content::Request(received)));
-        Self::Accept { token, content, now, tail, reply }
+        Self::Accept { token, content, judgement, now, tail, reply }
     }
 
     pub(super) fn publish(node: &Node, publishing: Publishing, reply: oneshot::Sender<Published>) -> Self {
@@ -63,13 +67,13 @@ impl Job {
 }
 
 /// Answers what needs no transaction; tells apart what belongs into a batch from what needs a transaction of its own:
-/// what is paid for or has a key, and what is told of emails.
+/// what is paid for, has a key or a value that may be known, and what is told of emails.
 pub(super) fn sort(node: &Node, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
     let (mut plain, mut alone) = (Vec::with_capacity(jobs.len()), Vec::new());
     let state = node.state();
     for job in jobs {
         match job {
-            Job::Accept { token, content, now, tail, reply } => {
+            Job::Accept { token, content, judgement, now, tail, reply } => {
                 let source = state.config.tokens.get(&token).and_then(|row| state.config.sources.get(row));
                 let Some(source) = source else {
                     // A node that has lapsed may not have heard of it.
@@ -80,8 +84,14 @@ pub(super) fn sort(node: &Node, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
                 };
                 let workspace = state.config.workspaces.get(&source.workspace);
                 let counted = workspace.is_some_and(|it| it.balance.is_some());
-                let job = Job::Accept { token, content, now, tail, reply };
-                if counted { alone.push(job) } else { plain.push(job) }
+                let simple = match judgement.verdict {
+                    Verdict::Taken => !counted,
+                    Verdict::Marked(_) => false,
+                    // It is free, and may be one of very many.
+                    Verdict::Rejected(_) => true,
+                };
+                let job = Job::Accept { token, content, judgement, now, tail, reply };
+                if simple { plain.push(job) } else { alone.push(job) }
             }
             Job::Publish { workspace, claim, now, events, reply } => {
                 if !state.config.workspace_rows.contains_key(&workspace) {
@@ -111,6 +121,7 @@ pub(super) fn slotless(node: &Node, jobs: &[Job]) -> Vec<i64> {
     let mut found = BTreeSet::new();
     for job in jobs {
         match job {
+            Job::Accept { judgement, .. } if judgement.rejected().is_some() => {}
             Job::Accept { token, .. } => {
                 let source = state.config.tokens.get(token).and_then(|row| state.config.sources.get(row));
                 found.extend(source.into_iter().flat_map(|source| source.endpoints.iter().copied()));

@@ -22,6 +22,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, name: "email", sql: include_str!("../../migrations/postgres/0003_email.sql") },
     Migration { number: 4, name: "tally", sql: include_str!("../../migrations/postgres/0004_tally.sql") },
     Migration { number: 5, name: "scope", sql: include_str!("../../migrations/postgres/0005_scope.sql") },
+    Migration { number: 6, name: "intake", sql: include_str!("../../migrations/postgres/0006_intake.sql") },
 ];
 
 /// Held while migrations run: any number that nobody else takes.

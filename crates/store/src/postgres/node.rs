@@ -20,6 +20,7 @@ use super::state::State;
 
 use crate::clients::Served;
 use crate::endpoint::ContentBytes;
+use crate::intake::RuleBook;
 use crate::tally::SharedTally;
 use crate::{Change, Commits, Connections, Error, Policy};
 
@@ -38,6 +39,7 @@ pub(super) struct Node {
     pub(super) lanes: Arc<FreeLanes>,
     pub(super) content_bytes: ContentBytes,
     pub(super) served: Served,
+    pub(super) book: RuleBook,
     /// Locked behind `state`, never before it.
     pub(super) tally: SharedTally,
     /// Held while slots are asked for.
@@ -98,6 +100,7 @@ impl Node {
             policy,
             content_bytes: state.agenda.content_bytes.clone(),
             served: state.config.served.clone(),
+            book: state.config.book.clone(),
             tally: SharedTally::default(),
             asking: tokio::sync::Mutex::new(()),
             asked: Mutex::default(),

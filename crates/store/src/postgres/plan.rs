@@ -20,7 +20,7 @@ use super::settle::{Judged, judge};
 use super::state::State;
 use super::tx::EndpointView;
 use crate::endpoint::Feed;
-use crate::{Content, Finished, Policy, Settled};
+use crate::{Content, Finished, Judgement, Policy, Settled};
 
 /// What a batch is about to write.
 pub(super) struct Plan {
@@ -54,6 +54,8 @@ pub(super) enum Share {
     Settle(Vec<Verdict>),
     /// Its source or workspace is gone.
     Gone,
+    /// Its source has other rules than it was judged by.
+    RulesChanged,
 }
 
 /// A message and its deliveries.
@@ -62,6 +64,8 @@ pub(super) struct Written {
     pub(super) id: MessageId,
     pub(super) workspace: WorkspaceId,
     pub(super) deliveries: Vec<(Stored, Birth, i64)>,
+    /// It is a request that is kept, and was not accepted.
+    pub(super) rejected: bool,
 }
 
 pub(super) enum Verdict {
@@ -93,7 +97,9 @@ pub(super) fn plan(node: &Node, jobs: &[Job], healths: FxHashMap<i64, Health>) -
     };
     for job in jobs {
         let share = match job {
-            Job::Accept { token, now, tail, .. } => plan.request(state, token, *now, *tail),
+            Job::Accept { token, judgement, now, tail, .. } => {
+                plan.request(state, token, judgement, *now, *tail)
+            }
             Job::Publish { workspace, now, events, .. } => plan.events(state, *workspace, events, *now),
             Job::Settle { finished, known, .. } => plan.settle(state, &policy, finished, known),
         };
@@ -113,16 +119,29 @@ impl Plan {
         key
     }
 
-    fn request(&mut self, state: &mut State, token: &str, now: Timestamp, tail: Tail) -> Share {
+    fn request(
+        &mut self,
+        state: &mut State,
+        token: &str,
+        judgement: &Judgement,
+        now: Timestamp,
+        tail: Tail,
+    ) -> Share {
         let Some(row) = state.config.tokens.get(token).copied() else { return Share::Gone };
         let Some(source) = state.config.sources.get(&row) else { return Share::Gone };
         let Some(workspace) = state.config.workspaces.get(&source.workspace).map(|it| it.id) else {
             return Share::Gone;
         };
-        let (answer, endpoints) = (source.answer.clone(), source.endpoints.clone());
+        if source.rules != judgement.by {
+            return Share::RulesChanged;
+        }
+        let rejected = judgement.rejected().is_some();
+        let endpoints = if rejected { Vec::new() } else { source.endpoints.clone() };
+        let answer = source.answer.clone();
         let feed = (source.workspace, row, workspace);
-        let written = self
+        let mut written = self
             .message(state, feed, &endpoints, now, tail, |key| MessageId::Request(RequestId::new(key, tail)));
+        written.rejected = rejected;
         Share::Request { written, answer }
     }
 
@@ -185,7 +204,7 @@ impl Plan {
             deliveries.push((stored, birth, standing.pauses));
         }
         let place = Place { workspace: feed.0, key, tail, feed: feed.1, fanout, now };
-        Written { place, id: id(key), workspace: feed.2, deliveries }
+        Written { place, id: id(key), workspace: feed.2, deliveries, rejected: false }
     }
 
     fn settle(
@@ -260,8 +279,11 @@ impl Plan {
         }
         for (share, job) in self.shares.iter().zip(jobs) {
             match (share, job) {
-                (Share::Request { written, .. }, Job::Accept { content, .. }) => {
-                    columns.push(written, content);
+                (Share::Request { written, .. }, Job::Accept { content, judgement, .. }) => {
+                    match judgement.rejected() {
+                        Some(because) => columns.messages.push_rejected(written.place, content, because),
+                        None => columns.push(written, content),
+                    }
                 }
                 (Share::Events(written), Job::Publish { events, .. }) => {
                     for (written, (content, _)) in written.iter().zip(events) {
@@ -289,7 +311,7 @@ impl Plan {
             let written = match share {
                 Share::Request { written, .. } => vec![written],
                 Share::Events(written) => written,
-                Share::Settle(_) | Share::Gone => Vec::new(),
+                Share::Settle(_) | Share::Gone | Share::RulesChanged => Vec::new(),
             };
             for (stored, birth, _) in written.into_iter().flat_map(|it| it.deliveries) {
                 if birth == Birth::Leased {

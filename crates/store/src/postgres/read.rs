@@ -129,7 +129,8 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<row::Request>, Fault> {
         let mut deliveries = self.deliveries_of(owner, views, attempts).await?;
         let statement = format!(
-            "SELECT message.key, message.replay_of, message.remote, message.headers, octet_length(message.body) FROM {}",
+            "SELECT message.key, message.replay_of, message.remote, message.headers, octet_length(message.body), \
+             message.duplicate_of, message.rejected FROM {}",
             by_keys("message", "key")
         );
         let rows = self.sql.query(&statement, &[&owner, &keys_of(views)]).await?;
@@ -138,8 +139,10 @@ impl<'a> Reader<'a> {
         for view in views {
             let row = rows.get(&view.key).ok_or_else(vanished)?;
             let mut request = self.bare_request(view)?;
-            request.replay_of =
-                row.try_get::<_, Option<uuid::Uuid>>(1)?.map(|uuid| RequestId::from_uuid(uuid.as_u128()));
+            let id = |uuid: uuid::Uuid| RequestId::from_uuid(uuid.as_u128());
+            request.replay_of = row.try_get::<_, Option<_>>(1)?.map(id);
+            request.duplicate_of = row.try_get::<_, Option<_>>(5)?.map(id);
+            request.rejected_because = row.try_get(6)?;
             request.remote_address = row.try_get(2)?;
             request.headers = Headers::from_packed(row.try_get::<_, Vec<u8>>(3)?.into())
                 .map_err(|fault| Fault::Damaged(format!("message {}: {fault}", view.key)))?;
@@ -165,6 +168,8 @@ impl<'a> Reader<'a> {
             received_at: Timestamp::from_millis(view.received_at),
             expires_at: Timestamp::from_millis(view.received_at + source.retention_ms),
             replay_of: None,
+            duplicate_of: None,
+            rejected_because: None,
             deliveries: Vec::new(),
         })
     }

@@ -13,6 +13,7 @@ use super::codec::Stored;
 use super::read::event_expired;
 use super::tx::Tx;
 use crate::endpoint::Feed;
+use crate::intake::Arrival;
 use crate::row::ChargeReason;
 use crate::{Cancelled, Changed, Replayed, Retried};
 
@@ -139,7 +140,9 @@ impl Tx {
         if !self.covers(payer, PRICE).await? {
             return Ok(Replayed::CreditsExhausted);
         }
-        let new = self.store_message(request.source, request.received, now, tail, Some(id)).await?;
+        let key = self.key_for(request.source, now).await?;
+        let arrival = Arrival::Replay(id);
+        let new = self.store_message(request.source, request.received, now, (key, tail), arrival).await?;
         if !self.charge(payer, PRICE, ChargeReason::Replay, now, tail, new.to_string()).await? {
             return Err(Fault::Damaged(format!("the balance of workspace {payer} fell while it was locked")));
         }
@@ -147,7 +150,7 @@ impl Tx {
     }
 
     /// Whether a workspace's balance, if it has one, covers a price. It stays so until the transaction ends.
-    async fn covers(&self, workspace: i64, price: i64) -> Result<bool, Fault> {
+    pub(super) async fn covers(&self, workspace: i64, price: i64) -> Result<bool, Fault> {
         let lock = "SELECT balance FROM credit WHERE workspace = $1 FOR UPDATE";
         let row = self.first(lock, &[&workspace]).await?;
         let balance: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
@@ -203,6 +206,7 @@ impl Tx {
             ("DELETE FROM attempt WHERE workspace = $1 AND delivery = ANY($2)", &gone),
             ("DELETE FROM work WHERE workspace = $1 AND key = ANY($2)", &gone),
             ("DELETE FROM delivery WHERE workspace = $1 AND key = ANY($2)", &gone),
+            ("DELETE FROM seen WHERE workspace = $1 AND message = ANY($2)", &known),
             ("DELETE FROM message WHERE workspace = $1 AND key = ANY($2)", &known),
         ] {
             if !keys.is_empty() {

@@ -1,5 +1,5 @@
-//! What needs a transaction of its own: calls that are paid for or have a key, results that concern more than their
-//! delivery, and whatever a batch could not decide.
+//! What needs a transaction of its own: calls that are paid for or have a key, requests with a value that may be
+//! known, results that concern more than their delivery, and whatever a batch could not decide.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use super::accept::PRICE;
 use super::job::{self, Job};
 use super::node::Node;
 use super::tx::{Access, Tx};
+use crate::intake::Arrival;
 use crate::row::ChargeReason;
-use crate::{Accepted, Content, Error, Finished, KeyClaim, Published, Settled};
+use crate::{Accepted, Content, Error, Finished, Judgement, KeyClaim, Published, Settled, Verdict};
 
 /// Attempts settled in one transaction.
 const SETTLE_MAX: usize = 256;
@@ -26,8 +27,8 @@ pub(super) async fn run(node: Arc<Node>, job: Job) {
         tracing::warn!(error.message = %fault, "slots cannot be asked for");
     }
     let result = match job {
-        Job::Accept { token, content, now, tail, reply } => {
-            let accepted = accept(&node, token, content, now, tail).await;
+        Job::Accept { token, content, judgement, now, tail, reply } => {
+            let accepted = accept(&node, token, content, judgement, (now, tail)).await;
             accepted.map(|accepted| drop(reply.send(accepted)))
         }
         Job::Publish { workspace, claim, now, events, reply } => {
@@ -45,12 +46,12 @@ async fn accept(
     node: &Arc<Node>,
     token: String,
     content: Arc<Content>,
-    now: Timestamp,
-    tail: Tail,
+    judgement: Judgement,
+    (now, tail): (Timestamp, Tail),
 ) -> Result<Accepted, Error> {
     node.write(Access::Messages, move |tx| {
-        let (token, content) = (token.clone(), Arc::clone(&content));
-        Box::pin(async move { tx.accept(&token, &content, now, tail).await })
+        let (token, content, judgement) = (token.clone(), Arc::clone(&content), judgement.clone());
+        Box::pin(async move { tx.accept(&token, &content, judgement, now, tail).await })
     })
     .await
 }
@@ -120,11 +121,12 @@ impl Tx {
         Ok(settled.collect())
     }
 
-    /// Stores a request of a workspace whose credits are counted.
+    /// Stores a request of a workspace whose credits are counted, or of which its source knows something.
     async fn accept(
         &mut self,
         token: &str,
         content: &Content,
+        Judgement { by, verdict }: Judgement,
         now: Timestamp,
         tail: Tail,
     ) -> Result<Accepted, Fault> {
@@ -133,20 +135,41 @@ impl Tx {
             let row = state.config.tokens.get(token).copied();
             row.and_then(|row| {
                 let source = state.config.sources.get(&row)?;
-                Some((row, source.workspace, source.answer.clone()))
+                Some((row, source.workspace, source.answer.clone(), source.rules == by))
             })
         };
-        let Some((source, workspace, answer)) = found else { return Ok(Accepted::UnknownSource) };
+        let Some((source, workspace, answer, same_rules)) = found else {
+            return Ok(Accepted::UnknownSource);
+        };
         let Message::Request(received) = &content.message else {
             return Err(Fault::Damaged("a request that is none".into()));
         };
-        let lock = "SELECT balance FROM credit WHERE workspace = $1 FOR UPDATE";
-        let balance: Option<i64> =
-            self.first(lock, &[&workspace]).await?.map(|row| row.try_get(0)).transpose()?;
-        if balance.is_some_and(|balance| balance < PRICE) {
+        if !same_rules {
+            return Ok(Accepted::RulesChanged(Box::new(received.clone())));
+        }
+        let key = self.key_for(source, now).await?;
+        let value = match verdict {
+            Verdict::Taken => None,
+            Verdict::Marked(value) => Some(value),
+            Verdict::Rejected(because) => {
+                let arrival = Arrival::Rejected(because);
+                let id = self.store_message(source, received.clone(), now, (key, tail), arrival).await?;
+                return Ok(Accepted::Rejected { id });
+            }
+        };
+        // The balance is locked first: what is not paid for must not claim its value.
+        let payable = self.covers(workspace, PRICE).await?;
+        if let Some(value) = &value
+            && let Some(first) = self.claim_value(source, value, (key, tail), now, payable).await?
+        {
+            let arrival = Arrival::Duplicate(first);
+            let id = self.store_message(source, received.clone(), now, (key, tail), arrival).await?;
+            return Ok(Accepted::Duplicate { id, answer });
+        }
+        if !payable {
             return Ok(Accepted::CreditsExhausted);
         }
-        let id = self.store_message(source, received.clone(), now, tail, None).await?;
+        let id = self.store_message(source, received.clone(), now, (key, tail), Arrival::New).await?;
         self.charge(workspace, PRICE, ChargeReason::Request, now, tail, id.to_string()).await?;
         let crowded = self.is_crowded();
         Ok(Accepted::Fresh { id, answer, crowded })

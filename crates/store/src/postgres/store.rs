@@ -10,6 +10,7 @@ use restante_core::health::Health;
 use restante_core::id::{
     DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
+use restante_core::intake::Rules;
 use restante_core::stats::Span;
 use tokio::sync::{Notify, broadcast, oneshot};
 
@@ -48,6 +49,10 @@ impl Postgres {
 impl Store for Postgres {
     async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error> {
         self.ask(|reply| Job::accept(&self.node, incoming, reply)).await
+    }
+
+    fn rules(&self, token: &str) -> Option<Arc<Rules>> {
+        self.node.book.of(token)
     }
 
     async fn publish(&self, publishing: Publishing) -> Result<Published, Error> {

@@ -22,6 +22,7 @@ impl Node {
         more |= self.write(messages, move |tx| Box::pin(tx.prune_events(now, most))).await?;
         more |= self.write(messages, move |tx| Box::pin(tx.prune_attempts(now, most))).await?;
         more |= self.write(messages, move |tx| Box::pin(tx.prune_keys(now, most))).await?;
+        more |= self.write(messages, move |tx| Box::pin(tx.prune_seen(now, most))).await?;
         more |= self.prune_tally(now, most).await?;
         let unswept = self.state().unswept.first().copied();
         if let Some(endpoint) = unswept {

@@ -11,9 +11,10 @@ use rusqlite::params;
 use super::Fault;
 use super::codec::{DeliveryRow, state_code};
 use super::engine::Engine;
+use crate::intake::Arrival;
 use crate::row::ChargeReason;
 use crate::tally::Counted;
-use crate::{Accepted, Change, Changed, Grant, Incoming, Lease, Parcel};
+use crate::{Accepted, Change, Changed, Grant, Incoming, Judgement, Lease, Parcel, Verdict};
 
 pub(super) use crate::code::PRICE;
 
@@ -27,39 +28,60 @@ impl Engine {
             return Ok(Accepted::UnknownSource);
         };
         let entry = &self.config.sources[&source];
+        let Incoming { received, judgement: Judgement { by, verdict }, now, tail, .. } = incoming;
+        if entry.rules != by {
+            return Ok(Accepted::RulesChanged(Box::new(received)));
+        }
         let answer = entry.answer.clone();
         let workspace = entry.workspace;
+        let value = match verdict {
+            Verdict::Taken => None,
+            Verdict::Marked(value) => Some(value),
+            Verdict::Rejected(because) => {
+                let id = self.store_message(source, received, now, tail, Arrival::Rejected(because))?;
+                return Ok(Accepted::Rejected { id });
+            }
+        };
+        if let Some(value) = &value
+            && let Some(first) = self.first_with(source, value, now)?
+        {
+            let id = self.store_message(source, received, now, tail, Arrival::Duplicate(first))?;
+            return Ok(Accepted::Duplicate { id, answer });
+        }
         if !self.can_pay(workspace, PRICE) {
             return Ok(Accepted::CreditsExhausted);
         }
-        let now = incoming.now;
         self.overflowed = false;
-        let id = self.store_message(source, incoming.received, now, incoming.tail, None)?;
-        self.charge(workspace, PRICE, ChargeReason::Request, now, incoming.tail, || id.to_string())?;
+        let id = self.store_message(source, received, now, tail, Arrival::New)?;
+        if let Some(value) = &value {
+            self.remember(source, value, id, now)?;
+        }
+        self.charge(workspace, PRICE, ChargeReason::Request, now, tail, || id.to_string())?;
         let crowded = std::mem::take(&mut self.overflowed);
         Ok(Accepted::Fresh { id, answer, crowded })
     }
 
-    /// Stores a message of a living source with a delivery for each of its destinations.
+    /// Stores a message of a living source with a delivery for each of its destinations, unless it came to have none.
     pub(super) fn store_message(
         &mut self,
         source: i64,
         received: Received,
         now: Timestamp,
         tail: Tail,
-        replay_of: Option<RequestId>,
+        arrival: Arrival,
     ) -> Result<RequestId, Fault> {
         let entry = &self.config.sources[&source];
         let workspace = entry.workspace;
         let workspace_id = self.config.workspaces.get(&workspace).map(|it| it.id);
-        let endpoints = entry.endpoints.clone();
+        let endpoints = if arrival.is_delivered() { entry.endpoints.clone() } else { Vec::new() };
         let fanout = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
         let key = self.take_keys(now, 1 + fanout)?;
         let id = RequestId::new(key, tail);
         self.conn
             .prepare_cached(
-                "INSERT INTO message (key, tail, feed, fanout, received_at, replay_of, method, path, query, remote, headers, body) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                "INSERT INTO message (key, tail, feed, fanout, received_at, replay_of, method, path, query, remote, headers, body, \
+                 duplicate_of, rejected) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?
             .execute(params![
                 key.value(),
@@ -67,16 +89,20 @@ impl Engine {
                 source,
                 fanout,
                 now.millis(),
-                replay_of.map(|id| id.uuid().to_be_bytes()),
+                arrival.replay_of().map(|id| id.uuid().to_be_bytes()),
                 received.method,
                 received.path,
                 received.query,
                 received.remote_address,
                 &received.headers.packed()[..],
                 &received.body[..],
+                arrival.duplicate_of().map(|id| id.uuid().to_be_bytes()),
+                arrival.rejected(),
             ])?;
         self.history.add(source, key.value());
-        self.staged.counted.push(Counted::Accepted { workspace, source: Some(source), at: now });
+        if arrival.rejected().is_none() {
+            self.staged.counted.push(Counted::Accepted { workspace, source: Some(source), at: now });
+        }
         if let Some(workspace) = workspace_id.filter(|_| self.watched) {
             self.staged.changes.push(Change { workspace, what: Changed::Request(id) });
         }

@@ -54,6 +54,7 @@ pub(super) fn load(conn: &Connection, old: &Config) -> Result<Config, Fault> {
         mail_terms: old.mail_terms.clone(),
         clients: old.clients.clone(),
         served: old.served.clone(),
+        book: old.book.clone(),
         ..Config::default()
     };
     let sql = format!(
@@ -71,6 +72,7 @@ pub(super) fn load(conn: &Connection, old: &Config) -> Result<Config, Fault> {
             _ => config.take_webhook(&record, standing(conn, record.row)?, old)?,
         }
     }
+    config.book.retain(|token| config.tokens.contains_key(token));
     Ok(config)
 }
 

@@ -18,6 +18,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, name: "email", sql: include_str!("../../migrations/sqlite/0003_email.sql") },
     Migration { number: 4, name: "tally", sql: include_str!("../../migrations/sqlite/0004_tally.sql") },
     Migration { number: 5, name: "scope", sql: include_str!("../../migrations/sqlite/0005_scope.sql") },
+    Migration { number: 6, name: "intake", sql: include_str!("../../migrations/sqlite/0006_intake.sql") },
 ];
 
 /// Brings the schema up to date, each migration in a transaction of its own.

@@ -66,9 +66,10 @@ impl Engine {
         let more_events = self.prune_events(now, most)?;
         let attempts = self.prune_attempts(now, most)?;
         let keys = self.prune_keys(now, most)?;
+        let seen = self.prune_seen(now, most)?;
         let tallies = self.prune_tally(now, most)?;
-        self.wipe.wanted |= attempts + keys > 0;
-        let full = [erased, attempts, keys, tallies].into_iter().any(|count| count >= most);
+        self.wipe.wanted |= attempts + keys + seen > 0;
+        let full = [erased, attempts, keys, seen, tallies].into_iter().any(|count| count >= most);
         let more = full || unswept || unflushed || more_events;
         if !more && self.wipe.wanted && now.millis() - self.wipe.wiped_at >= WIPE_EVERY_MS {
             self.wipe.due = true;

@@ -266,11 +266,12 @@ impl<'a> Reader<'a> {
     fn request_row(&mut self, view: &MessageView, attempts: bool) -> Result<row::Request, Fault> {
         let mut request = {
             let mut statement = self.conn.prepare_cached(
-                "SELECT replay_of, method, remote, headers, length(body) FROM message WHERE key = ?1",
+                "SELECT replay_of, method, remote, headers, length(body), duplicate_of, rejected FROM message \
+                 WHERE key = ?1",
             )?;
             let mut rows = statement.query([view.key])?;
             let row = rows.next()?.ok_or_else(|| Fault::Damaged("a message vanished while read".into()))?;
-            let replay_of: Option<[u8; 16]> = row.get(0)?;
+            let id = |bytes: [u8; 16]| RequestId::from_uuid(u128::from_be_bytes(bytes));
             let headers = Headers::from_packed(row.get::<_, Vec<u8>>(3)?.into())
                 .map_err(|fault| Fault::Damaged(fault.to_string()))?;
             row::Request {
@@ -284,7 +285,9 @@ impl<'a> Reader<'a> {
                 remote_address: row.get(2)?,
                 received_at: Timestamp::from_millis(view.received_at),
                 expires_at: Timestamp::from_millis(view.received_at),
-                replay_of: replay_of.map(|bytes| RequestId::from_uuid(u128::from_be_bytes(bytes))),
+                replay_of: row.get::<_, Option<_>>(0)?.map(id),
+                duplicate_of: row.get::<_, Option<_>>(5)?.map(id),
+                rejected_because: row.get(6)?,
                 deliveries: Vec::new(),
             }
         };

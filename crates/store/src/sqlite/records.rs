@@ -189,6 +189,7 @@ impl Engine {
         entry.gone_at = Some(at.millis());
         let endpoints = std::mem::take(&mut entry.endpoints);
         self.config.tokens.remove(&entry.token);
+        self.config.book.set(&entry.token, None);
         for endpoint in endpoints {
             self.bury(endpoint, at)?;
             self.drop_endpoint(endpoint, CancelReason::SourceDeleted);

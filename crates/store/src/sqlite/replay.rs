@@ -16,6 +16,7 @@ use super::engine::Engine;
 use super::read::event_expired;
 use super::{config, scan};
 use crate::endpoint::Feed;
+use crate::intake::Arrival;
 use crate::row::ChargeReason;
 use crate::{Cancelled, Changed, Lease, Replayed, Retried, Withdraw};
 
@@ -135,7 +136,7 @@ impl Engine {
         if !self.can_pay(payer, PRICE) {
             return Ok(Replayed::CreditsExhausted);
         }
-        let new = self.store_message(feed, received, now, tail, Some(id))?;
+        let new = self.store_message(feed, received, now, tail, Arrival::Replay(id))?;
         self.charge(payer, PRICE, ChargeReason::Replay, now, tail, || new.to_string())?;
         Ok(Replayed::Fresh(new))
     }
@@ -183,6 +184,7 @@ impl Engine {
             self.conn.prepare_cached("DELETE FROM email WHERE message = ?1")?.execute([key])?;
             self.conn.prepare_cached("DELETE FROM email_event WHERE email = ?1")?.execute([key])?;
         }
+        self.conn.prepare_cached("DELETE FROM seen WHERE message = ?1")?.execute([key])?;
         self.conn.prepare_cached("DELETE FROM message WHERE key = ?1")?.execute([key])?;
         self.history.forget(&self.conn, feed, key)
     }

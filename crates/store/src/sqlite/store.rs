@@ -10,6 +10,7 @@ use restante_core::health::Health;
 use restante_core::id::{
     DeliveryId, DestinationId, EmailId, EventId, ReplayId, RequestId, SourceId, Tail, WebhookId, WorkspaceId,
 };
+use restante_core::intake::Rules;
 use restante_core::stats::Span;
 use rusqlite::OptionalExtension;
 use tokio::sync::{Notify, broadcast};
@@ -35,6 +36,10 @@ const ROLL_UP_ROWS: usize = 500;
 impl Store for Sqlite {
     async fn accept(&self, incoming: Incoming) -> Result<Accepted, Error> {
         self.write_new(Task::Grouped, move |engine| engine.accept(incoming)).await
+    }
+
+    fn rules(&self, token: &str) -> Option<Arc<Rules>> {
+        self.book.of(token)
     }
 
     async fn publish(&self, publishing: Publishing) -> Result<Published, Error> {

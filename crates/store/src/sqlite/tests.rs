@@ -31,8 +31,8 @@ use super::{DATABASE_FILE, Fault};
 use crate::conformance::Tray;
 use crate::record::{Draft, Kind, Raw, Workspace};
 use crate::{
-    Accepted, Created, EventReceipt, Finished, Incoming, NewEvent, Parcel, Policy, Published, Publishing,
-    Updated,
+    Accepted, Created, EventReceipt, Finished, Incoming, Judgement, NewEvent, Parcel, Policy, Published,
+    Publishing, Updated,
 };
 
 /// An engine in a directory of its own, with a workspace.
@@ -119,6 +119,8 @@ impl Rig {
             response: None,
             deliver_pending_on_connect: true,
             retention_days: 1,
+            dedupe: None,
+            verification: None,
         };
         let body = serde_json::to_string(&body).unwrap();
         self.create(Kind::Source, None, Some(token.into()), Some(token.into()), body)
@@ -211,7 +213,13 @@ impl Rig {
             body: Bytes::copy_from_slice(body),
             remote_address: "192.0.2.1".into(),
         };
-        Incoming { token: token.into(), received, now: self.now, tail: self.tail() }
+        Incoming {
+            token: token.into(),
+            received,
+            judgement: Judgement::default(),
+            now: self.now,
+            tail: self.tail(),
+        }
     }
 
     fn accept(&mut self, token: &str) -> Accepted {

@@ -79,11 +79,28 @@ pub(super) const TABLES: &[Table] = &[
             ("body", BYTES),
             ("kind", SMALL),
             ("type", TEXT),
+            ("duplicate_of", UUID),
+            ("rejected", TEXT),
         ],
         select: "SELECT record.workspace, message.key, tail, feed, fanout, received_at, replay_of, method, path, query, \
-             remote, headers, message.body, message.kind, type \
+             remote, headers, message.body, message.kind, type, duplicate_of, rejected \
              FROM message LEFT JOIN record ON record.row = abs(message.feed) ORDER BY message.key",
         counted: "message",
+    },
+    Table {
+        name: "seen",
+        columns: &[
+            ("workspace", BIG),
+            ("source", BIG),
+            ("value", BYTES),
+            ("message", BIG),
+            ("tail", BIG),
+            ("received_at", BIG),
+            ("held_until", BIG),
+        ],
+        select: "SELECT record.workspace, source, value, message, tail, received_at, held_until \
+             FROM seen LEFT JOIN record ON record.row = seen.source ORDER BY source, value",
+        counted: "seen",
     },
     Table {
         name: "delivery",

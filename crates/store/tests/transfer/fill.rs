@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use restante_core::email::Role;
-use restante_core::endpoint::Sealed;
+use restante_core::endpoint::{Sealed, Source};
 use restante_core::id::{DeliveryId, DestinationId, ReplayId, WebhookId, WorkspaceId};
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
 use restante_core::retry::Schedule;
@@ -184,6 +184,14 @@ async fn counted(world: &mut World) -> WorkspaceId {
         let parcel = world.send(&source).await;
         world.settle(&parcel, if delivers { ok() } else { failed() }).await;
     }
+    // What it knows is not forgotten while the store is filled.
+    let long = |source: &mut Source| source.dedupe.iter_mut().for_each(|dedupe| dedupe.hours = 8760);
+    let careful = world.careful_with("careful", long).await;
+    world.bring(&careful, "a").await;
+    let parcel = world.parcel();
+    world.settle(&parcel, ok()).await;
+    world.bring(&careful, "a").await;
+    world.reject(&careful).await;
     world.workspace = first;
     second
 }

@@ -19,8 +19,8 @@ use restante_store::postgres::{Postgres, trust_nobody};
 use restante_store::record::{Kept, Mode, Record, Workspace, Written};
 use restante_store::sqlite::Sqlite;
 use restante_store::{
-    Accepted, Dispatch, Finished, Grant, Incoming, NewEvent, Parcel, Policy, Published, Publishing, Store,
-    Withdraw,
+    Accepted, Dispatch, Finished, Grant, Incoming, Judgement, NewEvent, Parcel, Policy, Published,
+    Publishing, Store, Withdraw,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -194,6 +194,8 @@ impl Seed {
                 response: None,
                 deliver_pending_on_connect: true,
                 retention_days: 30,
+                dedupe: None,
+                verification: None,
             };
             let tail = self.tail();
             let source = made(self.store.make(workspace, None, source, tail, begin).await?)?.id;
@@ -288,7 +290,8 @@ impl Seed {
                 remote_address: "192.0.2.1".into(),
             };
             let (now, tail) = (self.now, self.tail());
-            let incoming = Incoming { token: self.site.tokens[token].clone(), received, now, tail };
+            let (to, judgement) = (self.site.tokens[token].clone(), Judgement::default());
+            let incoming = Incoming { token: to, received, judgement, now, tail };
             let store = Arc::clone(&self.store);
             let has_destinations = token + 1 < self.site.tokens.len();
             under_way.spawn(async move { (store.accept(incoming).await, failing, has_destinations) });

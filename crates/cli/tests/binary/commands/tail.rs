@@ -124,7 +124,7 @@ async fn without_a_server_or_a_key_it_ends_at_once() {
 const REQUEST: &str = r#"{"object":"request","id":"req_1","source_id":"src_1","method":"POST","path":"/missed",
     "query":null,"body_bytes":2,"content_type":null,"remote_address":"192.0.2.1",
     "received_at":"2026-11-29T23:19:41.000Z","key":"019acf3a-0000-7000-8000-000000000000","duplicate_of":null,
-    "rejected":false,"replay_of":null,"expires_at":"2026-12-29T23:19:41.000Z","state":"none"}"#;
+    "rejected":false,"rejected_because":null,"replay_of":null,"expires_at":"2026-12-29T23:19:41.000Z","state":"none"}"#;
 
 /// A server whose stream always ends at once, and whose list of requests answers like this, one call after the other.
 fn restless_server(lists: Vec<(u16, String)>) -> String {

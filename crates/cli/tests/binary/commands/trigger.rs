@@ -63,3 +63,26 @@ fn what_there_is_is_listed_without_a_server() {
          slack   url_verification\nslack   event_callback\nslack   slash_command\n"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_takes_what_is_signed_with_its_secret() {
+    let desk = Desk::open().await;
+    let create = ["sources", "create", "careful", "--verify", "github", "--verify-secret", "mine"];
+    let source =
+        desk.json(&[&create[..], &["--dedupe-header", "X-GitHub-Delivery", "--dedupe-hours", "24"]].concat());
+    assert_eq!(source["verification"]["kind"], "github");
+    assert_eq!(source["dedupe"]["header"], "X-GitHub-Delivery");
+
+    desk.data(&["trigger", "github", "push", "--source", "careful", "--secret", "mine"]);
+    let refused = desk.run(&["trigger", "github", "push", "--source", "careful"]);
+    assert!(!refused.status.success(), "{}", super::talk(&refused));
+    let id = desk.id(&["requests", "list", "--limit", "1"]);
+    let shown = desk.data(&["requests", "get", &id]);
+    assert!(shown.contains("no signature in X-Hub-Signature-256 matches"), "{shown}");
+    assert!(shown.contains("No deliveries: it was rejected"), "{shown}");
+
+    let update = ["sources", "update", "careful", "--reset", "verification", "--reset", "dedupe"];
+    let source = desk.json(&update);
+    assert!(source["verification"].is_null() && source["dedupe"].is_null(), "{source}");
+    desk.data(&["trigger", "github", "push", "--source", "careful"]);
+}

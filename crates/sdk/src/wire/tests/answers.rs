@@ -62,7 +62,7 @@ fn requests_come_back_in_lists_and_whole() {
         r#""object":"request","id":"req_1","source_id":"src_1","method":"POST","path":"/a","query":null"#;
     let rest = r#""body_bytes":2,"content_type":"application/json","remote_address":"192.0.2.1",
         "received_at":"2026-11-29T23:19:41.000Z","key":"019acf3a-0000-7000-8000-000000000000","duplicate_of":null,
-        "rejected":false,"replay_of":"req_0","expires_at":"2026-12-29T23:19:41.000Z","state":"pending""#;
+        "rejected":false,"rejected_because":null,"replay_of":"req_0","expires_at":"2026-12-29T23:19:41.000Z","state":"pending""#;
     let brief: Request = answered(&format!("{{{common},{rest}}}"));
     assert_eq!((brief.headers, brief.deliveries), (None, None));
     let whole: Request = answered(&format!(

@@ -38,6 +38,17 @@ fn a_change_says_what_stays_what_goes_and_what_comes() {
         ..Default::default()
     };
     written(&change, r#"{"name":"shop","response":null,"retention_days":60}"#);
+    let change = SourceChange {
+        dedupe: Dedupe { header: Some("X-Id".into()), json_pointer: None, hours: 24 }.into(),
+        verification: NewVerification::new(VerificationKind::Stripe, "whsec_1").into(),
+        ..Default::default()
+    };
+    let expected = concat!(
+        r#"{"dedupe":{"header":"X-Id","hours":24},"#,
+        r#""verification":{"kind":"stripe","secret":["whsec_1"]}}"#
+    );
+    written(&change, expected);
+    assert!(!format!("{change:?}").contains("whsec"));
 
     let headers = [("X-A".to_owned(), None), ("X-B".to_owned(), Some("b".into()))];
     let change = DestinationChange {

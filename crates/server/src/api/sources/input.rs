@@ -3,10 +3,11 @@
 use restante_core::endpoint::{Answer, Source, settable_value};
 use restante_core::limits;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use utoipa::ToSchema;
 
+use super::rules::{DedupeInput, VerificationInput};
 use crate::api::body::Change;
+use crate::api::endpoints::Judge;
 use crate::api::error::ApiError;
 use crate::api::fault::Faults;
 use crate::api::name::apply_name;
@@ -34,14 +35,15 @@ pub(crate) struct SourceInput {
     #[schema(value_type = Option<u32>)]
     #[serde(default)]
     pub(crate) retention_days: Change<u32>,
-    /// Not supported yet.
-    #[schema(value_type = Option<Object>)]
+    /// How repeats are known, which are stored and not delivered; null: they are not.
+    #[schema(value_type = Option<DedupeInput>)]
     #[serde(default)]
-    dedupe: Change<IgnoredAny>,
-    /// Not supported yet.
-    #[schema(value_type = Option<Object>)]
+    dedupe: Change<DedupeInput>,
+    /// How requests are signed; what is not is stored as rejected, answered 401 and not delivered. Null: they are not.
+    /// Replaces all of it, with the secret.
+    #[schema(value_type = Option<VerificationInput>)]
     #[serde(default)]
-    verification: Change<IgnoredAny>,
+    verification: Change<VerificationInput>,
 }
 
 /// A source's own answer.
@@ -62,7 +64,12 @@ impl SourceInput {
     ///
     /// # Errors
     /// 422 with all that is wrong.
-    pub(crate) fn create(self, token: String, retention_days_max: u32) -> Result<Source, ApiError> {
+    pub(crate) fn create(
+        self,
+        token: String,
+        retention_days_max: u32,
+        judge: Judge<'_>,
+    ) -> Result<Source, ApiError> {
         if !matches!(self.name, Change::Set(_)) {
             return Err(ApiError::invalid("missing_field", "name is required").on("name"));
         }
@@ -72,8 +79,10 @@ impl SourceInput {
             response: None,
             deliver_pending_on_connect: true,
             retention_days: limits::RETENTION_DAYS_DEFAULT.min(retention_days_max),
+            dedupe: None,
+            verification: None,
         };
-        self.apply(&mut source, retention_days_max)?;
+        self.apply(&mut source, retention_days_max, judge)?;
         Ok(source)
     }
 
@@ -81,13 +90,12 @@ impl SourceInput {
     ///
     /// # Errors
     /// 422 with all that is wrong.
-    pub(crate) fn apply(self, source: &mut Source, retention_days_max: u32) -> Result<(), ApiError> {
-        let later = [("dedupe", &self.dedupe), ("verification", &self.verification)];
-        if let Some((param, _)) = later.into_iter().find(|(_, change)| matches!(change, Change::Set(_))) {
-            return Err(
-                ApiError::invalid("not_supported_yet", format!("{param} cannot be set yet")).on(param)
-            );
-        }
+    pub(crate) fn apply(
+        self,
+        source: &mut Source,
+        retention_days_max: u32,
+        judge: Judge<'_>,
+    ) -> Result<(), ApiError> {
         let mut faults = Faults::default();
         if let Change::Set(answer) = &self.response {
             answer.check(&mut faults);
@@ -106,6 +114,16 @@ impl SourceInput {
         self.deliver_pending_on_connect.apply(&mut source.deliver_pending_on_connect, true);
         let retention_default = limits::RETENTION_DAYS_DEFAULT.min(retention_days_max);
         self.retention_days.apply(&mut source.retention_days, retention_default);
+        source.dedupe = match self.dedupe {
+            Change::Keep => source.dedupe.take(),
+            Change::Reset => None,
+            Change::Set(dedupe) => dedupe.read(&mut faults),
+        };
+        source.verification = match self.verification {
+            Change::Keep => source.verification.take(),
+            Change::Reset => None,
+            Change::Set(new) => new.read(source.verification.as_ref(), judge, &mut faults),
+        };
         faults.finish()
     }
 }
@@ -138,15 +156,27 @@ mod tests {
 
     use super::*;
     use crate::api::body::parse;
+    use crate::api::endpoints::bench::Bench;
+    use crate::channel::guard::Rules;
+    use crate::vault::Purpose;
 
     fn create(body: &Value) -> Result<Source, Value> {
         let input: Result<SourceInput, _> = parse(body.to_string().as_bytes());
-        let source = input.and_then(|input| input.create("t".into(), 60));
+        let bench = Bench::new(Rules::default());
+        let source = input.and_then(|input| input.create("t".into(), 60, bench.judge()));
         source.map_err(|error| serde_json::to_value(error.body("r")).unwrap()["error"].clone())
     }
 
     fn answer(status: u16, content_type: &str, body: &str) -> Value {
         json!({"name": "n", "response": {"status": status, "content_type": content_type, "body": body}})
+    }
+
+    fn dedupe(dedupe: Value) -> Value {
+        json!({"name": "n", "dedupe": dedupe})
+    }
+
+    fn verification(verification: Value) -> Value {
+        json!({"name": "n", "verification": verification})
     }
 
     #[test]
@@ -165,8 +195,49 @@ mod tests {
             (json!({"name": "n", "retention_days": 366}), "retention_days"),
             (json!({"name": "n", "retention_days": 1.5}), "retention_days"),
             (json!({"name": "n", "deliver_pending_on_connect": "yes"}), "deliver_pending_on_connect"),
-            (json!({"name": "n", "dedupe": {"header": "X"}}), "dedupe"),
-            (json!({"name": "n", "verification": {"kind": "github"}}), "verification"),
+            (dedupe(json!({"header": "X"})), "dedupe.hours"),
+            (dedupe(json!({"hours": 1})), "dedupe"),
+            (dedupe(json!({"header": "X", "json_pointer": "/x", "hours": 1})), "dedupe"),
+            (dedupe(json!({"header": "a b", "hours": 1})), "dedupe.header"),
+            (dedupe(json!({"header": "X", "hours": 0})), "dedupe.hours"),
+            (dedupe(json!({"header": "X", "hours": 8761})), "dedupe.hours"),
+            (dedupe(json!({"header": "X", "hours": 1.5})), "dedupe.hours"),
+            (dedupe(json!({"json_pointer": "id", "hours": 1})), "dedupe.json_pointer"),
+            (dedupe(json!({"json_pointer": "/~2", "hours": 1})), "dedupe.json_pointer"),
+            (
+                dedupe(json!({"json_pointer": format!("/{}", "x".repeat(256)), "hours": 1})),
+                "dedupe.json_pointer",
+            ),
+            (dedupe(json!({"header": "X", "hours": 1, "days": 1})), "dedupe.days"),
+            (verification(json!({"kind": "github"})), "verification.secret"),
+            (verification(json!({"kind": "paypal", "secret": "s"})), "verification.kind"),
+            (verification(json!({"kind": "github", "secret": ""})), "verification.secret"),
+            (verification(json!({"kind": "github", "secret": []})), "verification.secret"),
+            (verification(json!({"kind": "github", "secret": 7})), "verification.secret"),
+            (
+                verification(json!({"kind": "github", "secret": ["s", "t", "u", "v", "w", "x"]})),
+                "verification.secret",
+            ),
+            (verification(json!({"kind": "github", "secret": "x".repeat(513)})), "verification.secret"),
+            (verification(json!({"kind": "stripe", "secret": "whsec_x\n"})), "verification.secret"),
+            (
+                verification(json!({"kind": "standard_webhooks", "secret": "whsec_short"})),
+                "verification.secret",
+            ),
+            (verification(json!({"kind": "slack", "secret": "s", "header": "X"})), "verification.header"),
+            (verification(json!({"kind": "hmac", "secret": "s"})), "verification.header"),
+            (
+                verification(json!({"kind": "hmac", "secret": "s", "header": "X", "algorithm": "md5"})),
+                "verification.algorithm",
+            ),
+            (
+                verification(json!({"kind": "hmac", "secret": "s", "header": "X", "encoding": "url"})),
+                "verification.encoding",
+            ),
+            (
+                verification(json!({"kind": "hmac", "secret": "s", "header": "X", "prefix": "\n"})),
+                "verification.prefix",
+            ),
             (json!({"name": "n", "token": "mine"}), "token"),
             (json!({"name": "n", "response": {"status": 200}}), "response.content_type"),
             (answer(199, "text/plain", ""), "response.status"),
@@ -197,6 +268,22 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_is_set_again_is_no_change() {
+        let bench = Bench::new(Rules::default());
+        let input = |secret: Value| -> SourceInput {
+            parse(verification(json!({"kind": "github", "secret": secret})).to_string().as_bytes()).unwrap()
+        };
+        let mut source = input(json!("first")).create("t".into(), 60, bench.judge()).unwrap();
+        let before = source.verification.clone().unwrap();
+        input(json!(["first", "second"])).apply(&mut source, 60, bench.judge()).unwrap();
+        let after = source.verification.unwrap();
+        assert_eq!((after.secrets.len(), &after.secrets[0]), (2, &before.secrets[0]));
+        let open =
+            |sealed| bench.vault.open(Purpose::VerificationSecret, sealed).unwrap().expose().to_owned();
+        assert_eq!(after.secrets.iter().map(open).collect::<Vec<_>>(), ["first", "second"]);
+    }
+
+    #[test]
     fn all_faults_of_a_body_are_told_at_once() {
         let error = create(&json!({"name": "", "retention_days": 0})).unwrap_err();
         let params = error["details"].as_array().unwrap().iter().map(|it| it["param"].as_str().unwrap());
@@ -206,6 +293,9 @@ mod tests {
     #[test]
     fn the_default_retention_is_never_above_the_workspaces() {
         let input: SourceInput = parse(br#"{"name": "n"}"#).unwrap();
-        assert_eq!(input.create("t".into(), 7).unwrap().retention_days, 7);
+        assert_eq!(
+            input.create("t".into(), 7, Bench::new(Rules::default()).judge()).unwrap().retention_days,
+            7
+        );
     }
 }

@@ -24,7 +24,7 @@ async fn a_request_is_shown_with_all_that_happened() {
             "query": "x=1", "headers": [["Content-Type", "application/json"], ["X-Raw", "ÿ"]], "body_bytes": 8,
             "content_type": "application/json", "remote_address": "192.0.2.1",
             "received_at": "2026-11-29T23:19:41.000Z", "key": key, "duplicate_of": null, "rejected": false,
-            "replay_of": null, "expires_at": "2026-12-29T23:19:41.000Z", "state": "pending",
+            "rejected_because": null, "replay_of": null, "expires_at": "2026-12-29T23:19:41.000Z", "state": "pending",
             "deliveries": [delivery]})
     );
     let attempt = &delivery["attempts"][0];

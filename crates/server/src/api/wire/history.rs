@@ -35,10 +35,13 @@ pub(crate) struct Request {
     received_at: Timestamp,
     /// What receivers can tell repeats by, a UUID.
     key: String,
+    /// The request that first brought the value by which repeats are known; it may be gone.
     #[schema(value_type = Option<String>)]
     duplicate_of: Option<RequestId>,
     /// Whether its signature was wrong.
     rejected: bool,
+    /// What was wrong with its signature, for people.
+    rejected_because: Option<String>,
     #[schema(value_type = Option<String>)]
     replay_of: Option<RequestId>,
     #[schema(value_type = String, format = DateTime)]
@@ -68,8 +71,9 @@ impl Request {
             body_bytes: request.body_bytes,
             remote_address: request.remote_address,
             received_at: request.received_at,
-            duplicate_of: None,
-            rejected: false,
+            duplicate_of: request.duplicate_of,
+            rejected: request.rejected_because.is_some(),
+            rejected_because: request.rejected_because,
             replay_of: request.replay_of,
             expires_at: request.expires_at,
             deliveries: None,

@@ -10,7 +10,7 @@ use restante_core::id::Tail;
 use restante_core::message::Received;
 use restante_core::retry::Schedule;
 use restante_store::record::{Kept, Record, Workspace, Written};
-use restante_store::{Accepted, Incoming, Store};
+use restante_store::{Accepted, Incoming, Judgement, Store};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_postgres::Client;
@@ -37,6 +37,8 @@ pub(super) async fn model(store: &dyn Store) -> Result<i64> {
         response: None,
         deliver_pending_on_connect: true,
         retention_days: 30,
+        dedupe: None,
+        verification: None,
     };
     let source = make(store, Some(workspace), None, source).await?.id;
     let destination = Destination {
@@ -59,11 +61,12 @@ pub(super) async fn model(store: &dyn Store) -> Result<i64> {
         body: body::write(0, 0, BODY_BYTES),
         remote_address: "127.0.0.1".into(),
     };
-    let incoming = Incoming { token: TOKEN.into(), received, now: now(), tail: Tail::from_bits(1) };
-    match store.accept(incoming).await? {
-        Accepted::Fresh { id, .. } => Ok(id.key().value()),
-        Accepted::UnknownSource | Accepted::CreditsExhausted => bail!("the model was not accepted"),
-    }
+    let (token, judgement, tail) = (TOKEN.into(), Judgement::default(), Tail::from_bits(1));
+    let incoming = Incoming { token, received, judgement, now: now(), tail };
+    let Accepted::Fresh { id, .. } = store.accept(incoming).await? else {
+        bail!("the model was not accepted")
+    };
+    Ok(id.key().value())
 }
 
 async fn make<T: Kept>(

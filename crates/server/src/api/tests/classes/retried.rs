@@ -70,6 +70,12 @@ fn set_in_sources() -> Vec<(Row, Then)> {
             &["inbox"],
             json!({"retention_days": null, "response": null}),
         ),
+        row(
+            "sources.update",
+            "rules, with a secret",
+            &["source"],
+            json!({"dedupe": {"header": "X-Id", "hours": 24}, "verification": {"kind": "github", "secret": "s"}}),
+        ),
         row("sources.update", "nothing", &["source"], json!({})),
         row(name, "paused, with deliveries pending", &["source", "destination"], json!({"paused": true})),
         row(name, "paused already", &["source", "paused_destination"], json!({"paused": true})),
