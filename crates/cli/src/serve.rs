@@ -150,7 +150,7 @@ fn start_log(config: &Config) -> anyhow::Result<LogThread> {
         let layer = layer.compact().with_target(false).with_ansi(colours);
         tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     } else {
-        let layer = layer.event_format(JsonLines);
+        let layer = layer.event_format(JsonLines(SystemClock::start()));
         tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     }
     Ok(thread)

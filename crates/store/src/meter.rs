@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// Items of a commit; both databases take at most 512 at once.
 const ITEMS: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 512];
 /// Microseconds of a commit: from an fsync of a good disk to one that hangs.
@@ -106,22 +108,17 @@ pub struct Connections {
     pub max: Option<u64>,
 }
 
-/// Measures how long something takes.
-pub(crate) struct Stopwatch(Duration);
+/// Measures how long something takes, by the runtime's clock: nothing is decided by it.
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        Self(monotonic())
+        Self(Instant::now())
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        monotonic().saturating_sub(self.0)
+        self.0.elapsed()
     }
-}
-
-fn monotonic() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// Room on the disk for what is new.

@@ -5,15 +5,18 @@
 
 use std::fmt::{self, Write};
 
+use restante_server::clock::{Clock, SystemClock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The format of log lines for machines: `timestamp`, `level`, `target`, `message`, then the fields.
-pub(crate) struct JsonLines;
+pub(crate) struct JsonLines(pub(crate) SystemClock);
+
+/// Room for a line of an attempt.
+const LINE_BYTES: usize = 1024;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
 where
@@ -26,46 +29,55 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        writer.write_str("{\"timestamp\":\"")?;
-        SystemTime.format_time(&mut writer)?;
+        // Built in one place and handed over whole: the writer costs a call through a pointer each time.
+        let mut line = String::with_capacity(LINE_BYTES);
         let metadata = event.metadata();
-        write!(writer, "\",\"level\":\"{}\",\"target\":\"{}\"", metadata.level(), metadata.target())?;
-        let mut fields = Fields { writer: writer.by_ref(), result: Ok(()) };
+        write!(line, "{{\"timestamp\":\"{}", self.0.now())?;
+        line.push_str("\",\"level\":\"");
+        line.push_str(metadata.level().as_str());
+        line.push_str("\",\"target\":\"");
+        line.push_str(metadata.target());
+        line.push('"');
+        let mut fields = Fields { line, result: Ok(()) };
         event.record(&mut fields);
         fields.result?;
-        writer.write_str("}\n")
+        fields.line.push_str("}\n");
+        writer.write_str(&fields.line)
     }
 }
 
-struct Fields<'a> {
-    writer: Writer<'a>,
+struct Fields {
+    line: String,
     /// The first error: a visitor has no other way to tell.
     result: fmt::Result,
 }
 
-impl Fields<'_> {
-    fn bare(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        let name = field.name();
-        self.result = self.result.and_then(|()| write!(self.writer, ",\"{name}\":{value}"));
+impl Fields {
+    fn name(&mut self, field: &Field) {
+        self.line.push_str(",\"");
+        self.line.push_str(field.name());
+        self.line.push_str("\":");
     }
 
-    fn quoted(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        let name = field.name();
-        self.result = self.result.and_then(|()| {
-            write!(self.writer, ",\"{name}\":\"")?;
-            Escaped(&mut self.writer).write_fmt(value)?;
-            self.writer.write_char('"')
-        });
+    fn bare(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        self.name(field);
+        self.result = self.result.and_then(|()| self.line.write_fmt(value));
     }
 }
 
-impl Visit for Fields<'_> {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.quoted(field, format_args!("{value:?}"));
+        self.name(field);
+        self.line.push('"');
+        self.result = self.result.and_then(|()| write!(Escaped(&mut self.line), "{value:?}"));
+        self.line.push('"');
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.quoted(field, format_args!("{value}"));
+        self.name(field);
+        self.line.push('"');
+        escape(value, &mut self.line);
+        self.line.push('"');
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
@@ -77,32 +89,41 @@ impl Visit for Fields<'_> {
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.bare(field, format_args!("{value}"));
+        self.name(field);
+        self.line.push_str(if value { "true" } else { "false" });
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
             self.bare(field, format_args!("{value}"));
         } else {
-            self.bare(field, format_args!("null"));
+            self.name(field);
+            self.line.push_str("null");
         }
     }
 }
 
 /// Escapes what JSON does not allow in a string.
-struct Escaped<'a, W>(&'a mut W);
+struct Escaped<'a>(&'a mut String);
 
-impl<W: Write> Write for Escaped<'_, W> {
+impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
-            self.0.write_str(&rest[..at])?;
-            // A control character, a quote or a backslash is one byte.
-            write!(self.0, "\\u{:04x}", rest.as_bytes()[at])?;
-            rest = &rest[at + 1..];
-        }
-        self.0.write_str(rest)
+        escape(text, self.0);
+        Ok(())
     }
+}
+
+fn escape(text: &str, line: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        line.push_str(&rest[..at]);
+        // A control character, a quote or a backslash is one byte.
+        let byte = rest.as_bytes()[at];
+        line.push_str("\\u00");
+        line.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+        rest = &rest[at + 1..];
+    }
+    line.push_str(rest);
 }
 
 #[cfg(test)]
@@ -131,8 +152,9 @@ mod tests {
     fn whatever_is_logged_is_one_line_of_json() {
         let gathered = Gathered::default();
         let writer = gathered.clone();
-        let layer =
-            tracing_subscriber::fmt::layer().event_format(JsonLines).with_writer(move || writer.clone());
+        let layer = tracing_subscriber::fmt::layer()
+            .event_format(JsonLines(SystemClock::start()))
+            .with_writer(move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::info!(
                 delivery.id = %"dlv_1",

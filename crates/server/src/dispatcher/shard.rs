@@ -236,13 +236,17 @@ impl Turn<'_> {
             return Some(Outcome::Lost);
         };
         let content = &parcel.content.message;
-        if let Some((seat, handover)) = seat.zip(attempt::handover(parcel, &settings.receiver, &opened)) {
-            let outcome = seat.attempt(handover).await;
+        if let Some(seat) = seat
+            && let Some(handover) = attempt::handover(parcel, &settings.receiver, &opened)
+        {
+            // What few attempts need is kept out of the task that all have.
+            let outcome = Box::pin(seat.attempt(handover)).await;
             self.report(outcome.clone());
             return Some(outcome);
         }
         if let Content::Email(mail) = content {
-            let outcome = self.shard.postman.send(parcel, mail, settings.receiver.timeout(), at).await;
+            let send = self.shard.postman.send(parcel, mail, settings.receiver.timeout(), at);
+            let outcome = Box::pin(send).await;
             self.report(outcome.clone());
             return Some(outcome);
         }
@@ -263,7 +267,7 @@ impl Turn<'_> {
         if !settings.receiver.is_reached_by_clients() {
             return Ok(None);
         }
-        self.shard.tunnel.seat(parcel, SEAT_TIME).await.map(Some).ok_or(Nobody)
+        Box::pin(self.shard.tunnel.seat(parcel, SEAT_TIME)).await.map(Some).ok_or(Nobody)
     }
 
     /// Gives back what does not go on the wire, unless somebody has withdrawn it.

@@ -1,6 +1,6 @@
 //! Accepting a request: message, deliveries and charge in one transaction.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use restante_core::id::{Id, Key, RequestId, Tail, WorkspaceId};
 use restante_core::message::{Content, MessageId, Received};
@@ -17,6 +17,27 @@ use crate::tally::Counted;
 use crate::{Accepted, Change, Changed, Grant, Incoming, Judgement, Lease, Parcel, Verdict};
 
 pub(super) use crate::code::PRICE;
+
+/// Deliveries inserted by one statement, at most.
+const INSERT_ROWS_MAX: usize = 16;
+/// Parameters that all rows of [`INSERT_BORN`] share.
+const SHARED_PARAMETERS: usize = 5;
+
+/// Inserts one row, two, and so on: a statement of its own for each would cost more than the row.
+static INSERT_BORN: LazyLock<[String; INSERT_ROWS_MAX]> = LazyLock::new(|| {
+    std::array::from_fn(|index| {
+        let row = |index: usize| {
+            let first = SHARED_PARAMETERS + 3 * index + 1;
+            format!("(?{first}, ?1, ?{}, ?2, 0, 0, ?3, 0, 0, ?4, ?5, ?{})", first + 1, first + 2)
+        };
+        let rows: Vec<String> = (0..=index).map(row).collect();
+        format!(
+            "INSERT INTO delivery (key, message, endpoint, state, claimed, ending, made, used, lost, due_at, \
+             started_at, endpoint_version) VALUES {}",
+            rows.join(", ")
+        )
+    })
+});
 
 impl Engine {
     /// See [`crate::Store::accept`].
@@ -120,6 +141,7 @@ impl Engine {
     ) -> Result<(), Fault> {
         let (key, tail) = (id.key(), id.tail());
         let content = Arc::new(self.agenda.content_bytes.hold(content));
+        let mut born = Vec::new();
         for (index, endpoint) in (1..).zip(endpoints.iter().copied()) {
             let birth = if self.skips(endpoint) {
                 Birth::Skipped
@@ -129,7 +151,7 @@ impl Engine {
                 Birth::Due
             };
             let key_here = key.plus(index);
-            self.insert_delivery(&NewDelivery {
+            let new = NewDelivery {
                 key: key_here,
                 message: key,
                 endpoint,
@@ -137,20 +159,47 @@ impl Engine {
                 due_at: now,
                 birth,
                 retry_of: None,
-            })?;
+            };
             if birth == Birth::Leased {
+                let version = self.note_birth(&new, &Delivery::born_leased(now));
+                born.push((new, version));
                 let lease = Lease { delivery: Id::new(key_here, tail), attempt: 1 };
                 self.hand_over(endpoint, lease, id, &content, None, Times::all(now));
+            } else {
+                self.insert_delivery(&new)?;
             }
         }
+        for some in born.chunks(INSERT_ROWS_MAX) {
+            self.insert_born(some)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts deliveries of one message that are leased at birth, in one statement: they differ in their keys and in
+    /// where they go.
+    fn insert_born(&self, born: &[(NewDelivery, Option<u32>)]) -> Result<(), Fault> {
+        let Some((first, _)) = born.first() else { return Ok(()) };
+        let life = Delivery::born_leased(first.now);
+        let mut statement = self.conn.prepare_cached(&INSERT_BORN[born.len() - 1])?;
+        let (now, shared) = (first.now.millis(), SHARED_PARAMETERS);
+        statement.raw_bind_parameter(1, first.message.value())?;
+        statement.raw_bind_parameter(2, state_code(life.state))?;
+        statement.raw_bind_parameter(3, life.attempts_made)?;
+        statement.raw_bind_parameter(4, life.due_at.millis())?;
+        statement.raw_bind_parameter(5, now)?;
+        for (index, (new, version)) in born.iter().enumerate() {
+            statement.raw_bind_parameter(shared + 3 * index + 1, new.key.value())?;
+            statement.raw_bind_parameter(shared + 3 * index + 2, new.endpoint)?;
+            statement.raw_bind_parameter(shared + 3 * index + 3, version)?;
+        }
+        statement.raw_execute()?;
         Ok(())
     }
 
     /// Inserts a new delivery, leased at birth or due now.
     pub(super) fn insert_delivery(&mut self, new: &NewDelivery) -> Result<(), Fault> {
-        let entry = self.config.endpoints.get(&new.endpoint);
-        let version = entry.map(|entry| entry.settings.version);
-        let standing = entry.map(|entry| entry.standing).unwrap_or_default();
+        let standing =
+            self.config.endpoints.get(&new.endpoint).map(|entry| entry.standing).unwrap_or_default();
         let leased = new.birth == Birth::Leased;
         let life = match new.birth {
             Birth::Leased => Delivery::born_leased(new.now),
@@ -158,6 +207,7 @@ impl Engine {
             Birth::Refused => Delivery::refused(new.now),
             Birth::Skipped => Delivery::skipped(standing.behind_pause(new.now)),
         };
+        let version = self.note_birth(new, &life);
         self.conn
             .prepare_cached(
                 "INSERT INTO delivery (key, message, endpoint, state, claimed, ending, made, used, lost, due_at, \
@@ -177,6 +227,12 @@ impl Engine {
                 new.retry_of.map(|_| new.now.millis()),
                 new.retry_of,
             ])?;
+        Ok(())
+    }
+
+    /// Takes note of what is born: all but its row. Gives the version of the settings that its endpoint has.
+    fn note_birth(&mut self, new: &NewDelivery, life: &Delivery) -> Option<u32> {
+        let version = self.config.endpoints.get(&new.endpoint).map(|entry| entry.settings.version);
         self.history.add(new.endpoint, new.key.value());
         self.staged.counted.push(Counted::Made { endpoint: new.endpoint, at: new.now });
         match new.birth {
@@ -185,7 +241,7 @@ impl Engine {
                 mark: new.key.value(),
                 message: new.message.value(),
                 endpoint: new.endpoint,
-                life,
+                life: life.clone(),
                 claimed: false,
                 started_at: Some(new.now.millis()),
                 endpoint_version: version,
@@ -204,7 +260,7 @@ impl Engine {
             }
             Birth::Skipped => {}
         }
-        Ok(())
+        version
     }
 
     /// Stages a parcel: it leaves when the transaction is durable.

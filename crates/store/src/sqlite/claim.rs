@@ -174,8 +174,13 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn take_over(&mut self, now: Timestamp, most: usize) -> Result<usize, Fault> {
+        if self.orphans.is_empty() {
+            return Ok(0);
+        }
         let mut orphans = self.leased_rows(usize::MAX)?;
         orphans.retain(|row| self.orphans.get(&row.key) == Some(&row.life.attempts_made));
+        // There will be no more of them: what is leased from now on is leased to this process.
+        self.staged.no_orphans = orphans.is_empty();
         orphans.truncate(most);
         for row in &orphans {
             let tail = message_tail(&self.conn, row.message)?.unwrap_or(Tail::from_bits(0));

@@ -82,6 +82,8 @@ pub(super) struct Staged {
     pub(super) counted: Vec<Counted>,
     /// Rows of the tally that were written.
     pub(super) tallied: Vec<tally::Row>,
+    /// All that was leased when the database was opened has been settled.
+    pub(super) no_orphans: bool,
 }
 
 /// How much was staged when a savepoint began.
@@ -218,6 +220,9 @@ impl Engine {
             }
         }
         self.staged.changes = staged.changes;
+        if staged.no_orphans {
+            self.orphans.clear();
+        }
         if !staged.counted.is_empty() || !staged.tallied.is_empty() {
             let mut tally = self.tally.lock();
             tally.note_written(&staged.tallied);
@@ -323,10 +328,7 @@ impl Engine {
 
     /// Writes what rules made of a delivery, with the running attempt's columns of `row`.
     pub(super) fn write_delivery(&mut self, row: &DeliveryRow, life: &Delivery) -> Result<(), Fault> {
-        self.staged.counted.extend(Counted::change(row.endpoint, row.key, &row.life, life));
-        if let Some(leased) = self.leases.get_mut(&row.key) {
-            leased.life = life.clone();
-        }
+        self.note_life(row, life);
         self.conn
             .prepare_cached(
                 "UPDATE delivery SET state = ?2, claimed = ?3, ending = ?4, made = ?5, used = ?6, lost = ?7, \
@@ -352,6 +354,33 @@ impl Engine {
                 row.job,
             ])?;
         Ok(())
+    }
+
+    /// The same of a delivery whose first attempt delivered, born with it: what else its columns hold is as it was.
+    pub(super) fn write_delivered(&mut self, row: &DeliveryRow, life: &Delivery) -> Result<(), Fault> {
+        self.note_life(row, life);
+        self.conn
+            .prepare_cached(
+                "UPDATE delivery SET state = ?2, used = ?3, started_at = ?4, endpoint_version = ?5, ended_at = ?6, \
+                 status = ?7 WHERE key = ?1",
+            )?
+            .execute(params![
+                row.key,
+                state_code(life.state),
+                life.attempts_used,
+                row.started_at,
+                row.endpoint_version,
+                life.ended_at.map(Timestamp::millis),
+                row.status,
+            ])?;
+        Ok(())
+    }
+
+    fn note_life(&mut self, row: &DeliveryRow, life: &Delivery) {
+        self.staged.counted.extend(Counted::change(row.endpoint, row.key, &row.life, life));
+        if let Some(leased) = self.leases.get_mut(&row.key) {
+            leased.life = life.clone();
+        }
     }
 
     /// Deliveries that are leased according to the tables, up to `most`.

@@ -5,14 +5,22 @@
 //! each transaction. Readers take the index up to the watermark and scan the tables behind it; after a crash the
 //! waiting pairs are found again in the same way.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, params};
 
 use super::Fault;
 
 /// Pairs that make a run worth sorting.
 const RUN_PAIRS: usize = 8192;
+/// Pairs inserted by one statement: one of its own for each would cost more than the pair.
+const INSERT_PAIRS: usize = 32;
 /// Pairs written with a transaction that added none.
 const STEP_PAIRS_MIN: usize = 64;
+
+static INSERT_MANY: LazyLock<String> = LazyLock::new(|| {
+    format!("INSERT OR IGNORE INTO history (scope, key) VALUES (?, ?){}", ", (?, ?)".repeat(INSERT_PAIRS - 1))
+});
 
 /// What the index does not hold yet.
 #[derive(Debug, Default)]
@@ -104,8 +112,18 @@ impl History {
 
     fn write(&mut self, conn: &Connection, share: usize) -> Result<(), Fault> {
         // A run that was cut by a crash is written again from its start.
+        let share = share.min(self.run.len());
+        let mut insert = conn.prepare_cached(&INSERT_MANY)?;
+        for _ in 0..share / INSERT_PAIRS {
+            for index in 0..INSERT_PAIRS {
+                let Some((scope, key)) = self.run.pop() else { break };
+                insert.raw_bind_parameter(2 * index + 1, scope)?;
+                insert.raw_bind_parameter(2 * index + 2, key)?;
+            }
+            insert.raw_execute()?;
+        }
         let mut insert = conn.prepare_cached("INSERT OR IGNORE INTO history (scope, key) VALUES (?1, ?2)")?;
-        for _ in 0..share {
+        for _ in 0..share % INSERT_PAIRS {
             let Some((scope, key)) = self.run.pop() else { break };
             insert.execute(params![scope, key])?;
         }

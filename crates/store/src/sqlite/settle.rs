@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::delivery::{self, CancelReason, Over, Terms, Watch};
 use restante_core::endpoint::Receiver;
 use restante_core::id::Key;
-use restante_core::{Attempt, FailureKind, Outcome, State, Timestamp};
+use restante_core::{Attempt, Delivery, FailureKind, Outcome, State, Timestamp};
 use rusqlite::{OptionalExtension, params};
 
 use super::Fault;
@@ -49,8 +49,9 @@ impl Engine {
         let terms = Terms { schedule: settings.receiver.schedule(), over: gone.map(Over::Gone), watch };
         let settlement = delivery::settle(&row.life, terms, &attempt, finished.jitter);
         self.end_lease(&row);
-        row.claimed = false;
-        if self.is_told_by_its_columns(&row, &attempt) {
+        let was_claimed = std::mem::take(&mut row.claimed);
+        let told = self.is_told_by_its_columns(&row, &attempt);
+        if told {
             row.started_at = Some(attempt.started_at.millis());
             row.endpoint_version = Some(finished.endpoint_version);
             row.status = status_of(&attempt.outcome);
@@ -59,7 +60,11 @@ impl Engine {
             row.started_at = None;
         }
         self.staged.counted.extend(Counted::attempt(row.endpoint, &attempt));
-        self.write_delivery(&row, &settlement.delivery)?;
+        if told && !was_claimed && is_plain_end(&row, &settlement.delivery) {
+            self.write_delivered(&row, &settlement.delivery)?;
+        } else {
+            self.write_delivery(&row, &settlement.delivery)?;
+        }
         if let Some(turn) = &settlement.health {
             self.turn_health(row.endpoint, turn, attempt.ended_at)?;
         }
@@ -160,4 +165,15 @@ impl Engine {
             .optional()?;
         Ok(received_at.is_none_or(|at| at + retention_ms <= now.millis()))
     }
+}
+
+/// Whether an end changes nothing of a delivery but the columns that [`Engine::write_delivered`] writes.
+fn is_plain_end(row: &DeliveryRow, life: &Delivery) -> bool {
+    let ended = Delivery {
+        state: life.state,
+        attempts_used: life.attempts_used,
+        ended_at: life.ended_at,
+        ..row.life.clone()
+    };
+    ended == *life
 }
