@@ -33,8 +33,11 @@ use self::postgres::{Cluster, Facts};
 use self::rates::Rates;
 use self::scale::{Part, Scale};
 use self::stage::claims::Claims;
+use self::stage::dead::Dead;
 use self::stage::hanging::Hanging;
 use self::stage::hostile::Hostile;
+use self::stage::instant::Instant;
+use self::stage::large::Large;
 use self::stage::latency::LatencyFigures;
 use self::stage::mail::Mail;
 use self::stage::memory::Memory;
@@ -112,9 +115,12 @@ struct Figures {
     memory: Option<Memory>,
     start: Option<Start>,
     hanging: Option<Hanging>,
+    dead: Option<Dead>,
+    instant: Option<Instant>,
     hostile: Option<Hostile>,
     mail: Option<Mail>,
     sdk: Option<Sdk>,
+    large: Option<Large>,
     nodes: Option<Nodes>,
     claims: Option<Claims>,
     /// Acknowledged deliveries that never arrived, over all parts; null when no part delivers.
@@ -211,6 +217,12 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
     if wanted(Part::Hanging) {
         figures.hanging = Some(stage::hanging::measure(bench).await?);
     }
+    if wanted(Part::Dead) {
+        figures.dead = Some(stage::dead::measure(bench).await?);
+    }
+    if wanted(Part::Instant) {
+        figures.instant = Some(stage::instant::measure(bench).await?);
+    }
     if wanted(Part::Hostile) {
         figures.hostile = Some(stage::hostile::measure(bench).await?);
     }
@@ -219,6 +231,10 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
     }
     if wanted(Part::Sdk) {
         figures.sdk = Some(stage::sdk::measure(bench).await?);
+    }
+    // On the embedded database: what fills the other one would have to believe in another time, too.
+    if wanted(Part::Large) && bench.cluster.is_none() {
+        figures.large = Some(stage::large::measure(bench).await?);
     }
     if wanted(Part::Nodes) && bench.cluster.is_some() {
         figures.nodes = Some(stage::nodes::measure(bench).await?);
@@ -232,6 +248,9 @@ async fn figures(bench: &Bench, only: &[Part]) -> Result<Figures> {
         figures.memory.as_ref().map(|memory| memory.lost),
         figures.start.as_ref().map(|start| start.lost),
         figures.hanging.as_ref().map(|hanging| hanging.healthy_lost),
+        figures.dead.as_ref().map(|dead| dead.healthy_lost),
+        figures.instant.as_ref().map(|instant| instant.lost),
+        figures.large.as_ref().map(|large| large.lost),
         figures.mail.as_ref().map(|mail| mail.lost),
         figures.nodes.as_ref().map(|nodes| nodes.lost),
     ];

@@ -1,6 +1,7 @@
 //! The receiver: answers, and counts what arrived.
 //!
-//! Paths: `/hang/…` never answers; `/status/503/…` answers that status; `GET /__stats` gives the counts as JSON and
+//! Paths: `/hang/…` never answers; `/slow/20/…` answers after so many milliseconds, and it is counted how many are open
+//! at once; `/status/503/…` answers that status; `GET /__stats` gives the counts as JSON and
 //! `/__reset` clears them; everything else answers an empty 200.
 
 mod service;

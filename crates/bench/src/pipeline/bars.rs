@@ -5,6 +5,9 @@ use serde::Serialize;
 use super::Figures;
 use super::rates::Rate;
 use super::stage::claims::{Claiming, Claims};
+use super::stage::dead::Dead;
+use super::stage::instant;
+use super::stage::large::Large;
 use super::stage::nodes::{Compared, Nodes};
 use super::stage::sdk::{Pair, Sdk};
 use super::statistics::float;
@@ -32,6 +35,8 @@ enum Bound {
 /// Messages that make a store full, and deliveries that make many pending.
 const PRELOADED_MIN: u64 = 3_000_000;
 const PENDING_MIN: u64 = 1_000_000;
+const INSTANT_MIN: u64 = 10_000;
+const LARGE_MIN: u64 = 10_000_000;
 
 pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
     let rates = &figures.rates;
@@ -42,10 +47,11 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
     let ready = |start: &super::Start| start.paused.ready_seconds.max(start.due.ready_seconds);
     let start_peak = |start: &super::Start| float(start.paused.peak_bytes.max(start.due.peak_bytes));
     let many_pending = start.is_some_and(|start| start.pending >= PENDING_MIN);
-    vec![
-        at_least("durable accepts", ratio(&rates.accepts), 0.35, "of the ceiling"),
-        at_least("events to one destination", ratio(&rates.events1), 0.22, "of the ceiling"),
-        at_least("deliveries to ten destinations", ratio(&rates.events10), 0.45, "of the ceiling"),
+    let preloaded = rates.preloaded >= PRELOADED_MIN;
+    let mut bars = vec![
+        at_least("durable accepts", ratio(&rates.accepts), 0.50, "of the ceiling"),
+        at_least("events to one destination", ratio(&rates.events1), 0.30, "of the ceiling"),
+        at_least("deliveries to ten destinations", ratio(&rates.events10), 0.65, "of the ceiling"),
         at_least(
             "events to one webhook",
             beside(&rates.webhooks1, &rates.events1),
@@ -61,23 +67,30 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
         at_least(
             "events of 200 sources on a full store",
             ratio(&rates.sources200_loaded),
-            0.15,
+            0.25,
             "of the ceiling",
         )
-        .only_if(rates.preloaded >= PRELOADED_MIN),
+        .only_if(preloaded),
+        at_least(
+            "events of 200 sources on a full store beside an empty one",
+            beside(&rates.sources200_loaded, &rates.sources200_empty),
+            0.9,
+            "of those on an empty store",
+        )
+        .only_if(preloaded),
         at_most(
             "acknowledgement p50 of one connection",
             latency.and_then(|latency| latency.one_connection_to_fdatasync),
-            3.0,
+            2.0,
             "fdatasync p50",
         ),
         at_most(
             "arrival p99 at 1,000 events per second",
             latency.and_then(|latency| latency.arrival_p99_us_at_1000).map(|us| us / 1e3),
-            10.0,
+            5.0,
             "ms",
         ),
-        at_most("memory at full load", memory.map(|memory| float(memory.peak_bytes) / 1e6), 150.0, "MB"),
+        at_most("memory at full load", memory.map(|memory| float(memory.peak_bytes) / 1e6), 100.0, "MB"),
         at_most("memory idle", memory.map(|memory| float(memory.idle_bytes) / 1e6), 30.0, "MB"),
         at_most("start with pending deliveries", start.map(ready), 2.0, "s").only_if(many_pending),
         at_most(
@@ -116,6 +129,57 @@ pub(super) fn judge(figures: &Figures) -> Vec<Bar> {
         library(figures, "library call that reads", |sdk| &sdk.read),
         library(figures, "library call that is answered at once", |sdk| &sdk.publish_at_once),
         at_most("acknowledged and lost", figures.lost.map(float), 0.0, "deliveries"),
+    ];
+    bars.extend(near_the_limit(figures));
+    bars
+}
+
+/// What must hold however much is dead, due or stored.
+fn near_the_limit(figures: &Figures) -> [Bar; 6] {
+    let (dead, crowd) = (figures.dead.as_ref(), figures.instant.as_ref());
+    let is_graveyard = dead.is_some_and(Dead::is_full_size);
+    let is_crowd = crowd.is_some_and(|crowd| crowd.due >= INSTANT_MIN);
+    let large = figures.large.as_ref();
+    let is_large = large.is_some_and(|large| large.stored >= LARGE_MIN);
+    let still_erasing = large.is_some_and(|large| large.still_erasing);
+    let arrival_ms = dead.and_then(|dead| dead.healthy_arrival.p99()).map(|us| float(us) / 1e3);
+    [
+        at_most("arrival p99 beside dead destinations", arrival_ms, 1e3, "ms").only_if(is_graveyard),
+        at_most(
+            "memory beside dead destinations",
+            dead.map(|dead| float(dead.peak_bytes) / 1e6),
+            300.0,
+            "MB",
+        )
+        .only_if(is_graveyard),
+        at_most(
+            "attempts at once of deliveries due at one instant",
+            crowd.map(|crowd| float(crowd.open_max)),
+            float(instant::LIMIT),
+            "attempts",
+        )
+        .only_if(is_crowd),
+        at_most(
+            "attempts at once before the first answer",
+            crowd.map(|crowd| float(crowd.first_wave)),
+            float(instant::LIMIT / 2),
+            "attempts",
+        )
+        .only_if(is_crowd),
+        at_most(
+            "cost of an event beside a large store",
+            large.and_then(Large::cost_ratio),
+            1.1,
+            "of that beside little",
+        )
+        .only_if(is_large),
+        at_most(
+            "arrival p99 while a large store is erased",
+            large.and_then(Large::erasing_ratio),
+            2.0,
+            "of that while it is kept",
+        )
+        .only_if(is_large && still_erasing),
     ]
 }
 
@@ -202,7 +266,7 @@ mod tests {
     #[test]
     fn a_bar_that_was_not_measured_is_neither_met_nor_missed() {
         let bars = judge(&Figures::default());
-        assert_eq!(bars.len(), 20);
+        assert_eq!(bars.len(), 27);
         assert!(bars.iter().all(|bar| bar.value.is_none() && bar.met.is_none()), "{bars:?}");
         let bars = judge_postgres(&Figures::default());
         assert_eq!(bars.len(), 11);

@@ -1,11 +1,14 @@
 //! One load on a server, from the first request to the last arrival.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use super::Bench;
 use super::child::Load;
 use super::server::{Server, Source};
+use super::statistics::float;
 use crate::body::Post;
 use crate::latency::Percentiles;
 use crate::load::{Report, per_second};
@@ -44,6 +47,8 @@ pub(crate) struct Flow {
     pub(super) drain_seconds: f64,
     /// The most memory the server had until then, in bytes.
     pub(super) peak_bytes: u64,
+    /// Processor time of the server for one message that was acknowledged, with all its deliveries, in microseconds.
+    pub(super) cpu_us_per_message: f64,
 }
 
 impl Shape {
@@ -127,11 +132,13 @@ impl Bench {
             let urls = sources.iter().map(|source| source.intake_at(node)).collect();
             Load { connections: connections.div_ceil(2), ..self.full_load(urls, seconds) }
         });
+        let before = nodes[0].cpu()? + nodes[1].cpu()?;
         let (one, other) = tokio::try_join!(one.run(), other.run())?;
         let report = one.beside(other);
         let stats = self.sink.wait_for(report.acknowledged * destinations as u64).await?;
         let [one, other] = [nodes[0].memory()?, nodes[1].memory()?];
-        Ok(Flow::new(&report, &stats, destinations, one.peak_bytes.max(other.peak_bytes)))
+        let cpu = (nodes[0].cpu()? + nodes[1].cpu()?).saturating_sub(before);
+        Ok(Flow::new(&report, &stats, destinations, one.peak_bytes.max(other.peak_bytes), cpu))
     }
 
     async fn flow_of(&self, server: &Server, load: Load, receivers: usize) -> Result<Flow> {
@@ -166,14 +173,16 @@ impl Bench {
 
     async fn flow_once(&self, server: &Server, load: &Load, destinations: usize) -> Result<Flow> {
         self.sink.reset().await?;
+        let before = server.cpu()?;
         let report = load.run().await?;
         let stats = self.sink.wait_for(report.acknowledged * destinations as u64).await?;
-        Ok(Flow::new(&report, &stats, destinations, server.memory()?.peak_bytes))
+        let cpu = server.cpu()?.saturating_sub(before);
+        Ok(Flow::new(&report, &stats, destinations, server.memory()?.peak_bytes, cpu))
     }
 }
 
 impl Flow {
-    fn new(report: &Report, stats: &Stats, destinations: usize, peak_bytes: u64) -> Self {
+    fn new(report: &Report, stats: &Stats, destinations: usize, peak_bytes: u64, cpu: Duration) -> Self {
         Self {
             sent: report.sent,
             acknowledged: report.acknowledged,
@@ -184,11 +193,14 @@ impl Flow {
             duplicates: stats.duplicates,
             lost: stats.lost(report.acknowledged, destinations as u64),
             deliveries_per_second: per_second(stats.distinct, report.first_sent_us, stats.last_us),
-            drain_seconds: std::time::Duration::from_micros(
-                stats.last_us.saturating_sub(report.last_answer_us),
-            )
-            .as_secs_f64(),
+            drain_seconds: Duration::from_micros(stats.last_us.saturating_sub(report.last_answer_us))
+                .as_secs_f64(),
             peak_bytes,
+            cpu_us_per_message: cpu_us_per_message(cpu, report),
         }
     }
+}
+
+pub(super) fn cpu_us_per_message(cpu: Duration, report: &Report) -> f64 {
+    cpu.as_secs_f64() * 1e6 / float(report.acknowledged.max(1))
 }

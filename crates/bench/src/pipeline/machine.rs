@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
 use serde::Serialize;
 
 /// Facts from the operating system; empty or 0 where it does not tell.
@@ -46,6 +48,19 @@ impl ProcessMemory {
     }
 }
 
+/// Processor time that a process has used since its start, over all its threads; `None` when it is gone.
+pub(super) fn processor_time(pid: u32) -> Option<Duration> {
+    let ticks = cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    Some(Duration::from_millis(ticks * 1_000 / clock_ticks_per_second()))
+}
+
+/// User and system time of a line of `/proc/PID/stat`, in clock ticks.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The name of the program comes second, in brackets, and may hold anything; user time is the twelfth after it.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
 fn text(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
@@ -83,6 +98,14 @@ mod tests {
         assert_eq!(kibibytes(status, "VmHWM"), Some(2_097_152));
         assert_eq!(kibibytes(status, "VmRSS"), Some(12_288));
         assert_eq!(kibibytes(status, "VmSwap"), None);
+    }
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 3 0 100 200 300";
+        assert_eq!(cpu_ticks(stat), Some(300));
+        assert_eq!(cpu_ticks("7 (a"), None);
+        assert!(processor_time(std::process::id()).is_some());
     }
 
     #[test]

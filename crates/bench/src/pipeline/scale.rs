@@ -28,6 +28,12 @@ pub(crate) enum Part {
     Start,
     /// Healthy destinations beside hanging ones.
     Hanging,
+    /// Healthy destinations beside thousands that are dead.
+    Dead,
+    /// Many deliveries that are due at one instant.
+    Instant,
+    /// What an event costs beside millions of stored ones, and arrivals while they are erased.
+    Large,
     /// Honest senders beside hostile clients.
     Hostile,
     /// Emails to Postfix's `smtp-sink`, beside its `smtp-source`.
@@ -79,6 +85,26 @@ pub(crate) struct Args {
     #[arg(long)]
     healthy_destinations: Option<usize>,
 
+    /// Destinations that are dead, in three ways [default: 10000, quick: 30].
+    #[arg(long)]
+    dead_destinations: Option<usize>,
+
+    /// Deliveries pending for each of them [default: 100, quick: 5].
+    #[arg(long)]
+    dead_pending: Option<u64>,
+
+    /// Load of the healthy destinations beside them, in seconds [default: 60, quick: 2].
+    #[arg(long)]
+    dead_seconds: Option<f64>,
+
+    /// Deliveries that are due at one instant [default: 10000, quick: 300].
+    #[arg(long)]
+    instant_due: Option<u64>,
+
+    /// Messages in the large store [default: 10000000, quick: 2000].
+    #[arg(long)]
+    large: Option<u64>,
+
     /// Each pair of a library call and a bare one, in seconds per round [default: 8, quick: 1].
     #[arg(long)]
     sdk_seconds: Option<f64>,
@@ -112,6 +138,11 @@ pub(crate) struct Scale {
     pub(super) hanging_seconds: f64,
     pub(super) hanging_destinations: usize,
     pub(super) healthy_destinations: usize,
+    pub(super) dead_destinations: usize,
+    pub(super) dead_pending: u64,
+    pub(super) dead_seconds: f64,
+    pub(super) instant_due: u64,
+    pub(super) large: u64,
     pub(super) sdk_seconds: f64,
     pub(super) claim_rows: u64,
     pub(super) claim_endpoints: u64,
@@ -138,6 +169,11 @@ impl Args {
             hanging_seconds: pick(self.hanging_seconds, 60.0, 5.0),
             hanging_destinations: count(self.hanging_destinations, 1_000, 50),
             healthy_destinations: count(self.healthy_destinations, 100, 10),
+            dead_destinations: count(self.dead_destinations, 10_000, 30),
+            dead_pending: messages(self.dead_pending, 100, 5),
+            dead_seconds: pick(self.dead_seconds, 60.0, 2.0),
+            instant_due: messages(self.instant_due, 10_000, 300),
+            large: messages(self.large, 10_000_000, 2_000),
             sdk_seconds: pick(self.sdk_seconds, 8.0, 1.0),
             claim_rows: messages(self.claim_rows, 1_000_000, 40_000).max(1),
             claim_endpoints: messages(self.claim_endpoints, 10_000, 400).max(100),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::machine::ProcessMemory;
+use super::machine::{ProcessMemory, processor_time};
 use super::postgres::Database;
 use super::{Bench, tail};
 use crate::body::EVENT_TYPE;
@@ -86,6 +86,11 @@ impl Source {
     /// Where to POST for this source at another node.
     pub(super) fn intake_at(&self, server: &Server) -> String {
         format!("http://{}{}", server.address, self.path)
+    }
+
+    /// The same source where `server` is.
+    pub(super) fn moved_to(&self, server: &Server) -> Self {
+        Self { id: self.id.clone(), intake: self.intake_at(server), path: self.path.clone() }
     }
 }
 
@@ -216,6 +221,11 @@ impl Server {
         self.child.id().and_then(ProcessMemory::of).context("the server ended by itself")
     }
 
+    /// Processor time of the process until now, in steps of a hundredth of a second.
+    pub(super) fn cpu(&self) -> Result<Duration> {
+        self.child.id().and_then(processor_time).context("the server ended by itself")
+    }
+
     /// Kills the server and removes its data, the database with its last node.
     pub(super) async fn discard(mut self) -> Result<()> {
         self.child.kill().await?;
@@ -230,11 +240,21 @@ impl Server {
     ///
     /// # Errors
     /// It did not stop in time, or did not become ready.
-    pub(super) async fn restart(mut self, bench: &Bench) -> Result<Self> {
+    pub(super) async fn restart(self, bench: &Bench) -> Result<Self> {
+        let settings = self.settings.clone();
+        self.restart_with(bench, settings).await
+    }
+
+    /// The same with other variables in its environment.
+    pub(super) async fn restart_with(
+        mut self,
+        bench: &Bench,
+        settings: Vec<(&'static str, String)>,
+    ) -> Result<Self> {
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         kill_process(pid.context("the server ended by itself")?, Signal::TERM)?;
         timeout(STOP_MAX, self.child.wait()).await.context("the server did not stop on SIGTERM")??;
-        Self::start_on(bench, self.data, self.database, self.settings).await
+        Self::start_on(bench, self.data, self.database, settings).await
     }
 
     /// What a page or a program reads, whatever its status.

@@ -1,5 +1,7 @@
 //! What the receiver answers to one request.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -21,9 +23,21 @@ pub(super) async fn answer(request: Request<Incoming>, tally: &Tally) -> Result<
             tally.hang();
             std::future::pending().await
         }
-        Kind::Answer(status) => {
+        Kind::Slow(time) => {
+            let open = tally.open();
             let body = body.collect().await?.to_bytes();
             tally.arrive(head.uri.path(), &head.headers, &body);
+            tokio::time::sleep(time).await;
+            drop(open);
+            Ok(Response::new(Full::default()))
+        }
+        Kind::Answer(status) => {
+            let body = body.collect().await?.to_bytes();
+            if status.is_success() {
+                tally.arrive(head.uri.path(), &head.headers, &body);
+            } else {
+                tally.refuse();
+            }
             let mut response = Response::new(Full::default());
             *response.status_mut() = status;
             Ok(response)
@@ -36,6 +50,8 @@ enum Kind {
     Stats,
     Reset,
     Hang,
+    /// Answers 200 after that time.
+    Slow(Duration),
     Answer(StatusCode),
 }
 
@@ -46,6 +62,7 @@ impl Kind {
             (Some("__stats"), _) => Self::Stats,
             (Some("__reset"), _) => Self::Reset,
             (Some("hang"), _) => Self::Hang,
+            (Some("slow"), Some(ms)) => Self::Slow(Duration::from_millis(ms.parse().unwrap_or(0))),
             (Some("status"), Some(code)) => Self::Answer(code.parse().unwrap_or(StatusCode::OK)),
             _ => Self::Answer(StatusCode::OK),
         }
@@ -62,6 +79,7 @@ mod tests {
         assert_eq!(Kind::of("/__reset"), Kind::Reset);
         assert_eq!(Kind::of("/hang"), Kind::Hang);
         assert_eq!(Kind::of("/hang/7"), Kind::Hang);
+        assert_eq!(Kind::of("/slow/20/d"), Kind::Slow(Duration::from_millis(20)));
         assert_eq!(Kind::of("/status/503"), Kind::Answer(StatusCode::SERVICE_UNAVAILABLE));
         assert_eq!(Kind::of("/status/301/x"), Kind::Answer(StatusCode::MOVED_PERMANENTLY));
         assert_eq!(Kind::of("/status/many"), Kind::Answer(StatusCode::OK));

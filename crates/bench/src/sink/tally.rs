@@ -32,6 +32,11 @@ pub(crate) struct Stats {
     pub(crate) paths: u64,
     /// Requests that arrived at a hanging path, and are counted nowhere else.
     pub(crate) hung: u64,
+    /// Requests that were answered with no 2xx, and are counted nowhere else.
+    pub(crate) refused: u64,
+    /// Requests that were open at once at slow paths: at most, and before the first of them was answered.
+    pub(crate) open_max: u64,
+    pub(crate) first_wave: u64,
     /// First and last arrival, in microseconds since 1970; 0 when nothing arrived.
     pub(crate) first_us: u64,
     pub(crate) last_us: u64,
@@ -44,7 +49,29 @@ pub(super) struct Tally {
     identity: Option<HeaderName>,
     hashes: RandomState,
     hung: AtomicU64,
+    refused: AtomicU64,
+    waves: Waves,
     shards: [Mutex<Shard>; SHARDS],
+}
+
+/// Requests that are open at once.
+#[derive(Default)]
+struct Waves {
+    open: AtomicU64,
+    open_max: AtomicU64,
+    /// What was open when the first was answered; 0 until then.
+    first: AtomicU64,
+}
+
+/// An open request at a slow path; dropped, it is answered.
+pub(super) struct Open<'a>(&'a Waves);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let open = self.0.open.fetch_sub(1, Ordering::AcqRel);
+        // Only the first answer counts.
+        let _ = self.0.first.compare_exchange(0, open, Ordering::AcqRel, Ordering::Relaxed);
+    }
 }
 
 struct Shard {
@@ -74,7 +101,14 @@ impl Tally {
     /// Counts; `identity` is the header that names a message, `None` leaves duplicates uncounted.
     pub(super) fn new(identity: Option<HeaderName>) -> Self {
         let shards = std::array::from_fn(|_| Mutex::new(Shard::new()));
-        Self { identity, hashes: RandomState::new(), hung: AtomicU64::new(0), shards }
+        Self {
+            identity,
+            hashes: RandomState::new(),
+            hung: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            waves: Waves::default(),
+            shards,
+        }
     }
 
     pub(super) fn arrive(&self, path: &str, headers: &HeaderMap, body: &[u8]) {
@@ -91,13 +125,34 @@ impl Tally {
         self.hung.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn open(&self) -> Open<'_> {
+        let open = 1 + self.waves.open.fetch_add(1, Ordering::AcqRel);
+        self.waves.open_max.fetch_max(open, Ordering::AcqRel);
+        Open(&self.waves)
+    }
+
+    /// Requests that are open stay so.
     pub(super) fn reset(&self) {
+        self.waves.open_max.store(0, Ordering::Relaxed);
+        self.waves.first.store(0, Ordering::Relaxed);
         self.shards.iter().for_each(|shard| *lock(shard) = Shard::new());
         self.hung.store(0, Ordering::Relaxed);
+        self.refused.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let mut stats = Stats { hung: self.hung.load(Ordering::Relaxed), ..Stats::default() };
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let mut stats = Stats {
+            hung: get(&self.hung),
+            refused: get(&self.refused),
+            open_max: get(&self.waves.open_max),
+            first_wave: get(&self.waves.first),
+            ..Stats::default()
+        };
         let (mut first_us, mut latencies) = (u64::MAX, Latencies::new());
         for shard in &self.shards {
             let shard = lock(shard);
@@ -196,6 +251,17 @@ mod tests {
         assert_eq!(arrived(999, 5).lost(100, 10), 1, "duplicates make up for nothing");
         assert_eq!(arrived(0, 0).lost(100, 0), 0);
         assert_eq!(arrived(101, 0).lost(100, 1), 0, "a request without an answer may have been stored");
+    }
+
+    #[test]
+    fn what_is_open_at_once_is_counted_until_the_first_answer_and_in_all() {
+        let tally = Tally::new(None);
+        let (one, two) = (tally.open(), tally.open());
+        drop(one);
+        let (three, four) = (tally.open(), tally.open());
+        drop((two, three, four));
+        let stats = tally.stats();
+        assert_eq!((stats.first_wave, stats.open_max), (2, 3));
     }
 
     #[test]

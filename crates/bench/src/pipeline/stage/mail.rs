@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::body::{MAIL_DOMAINS, Post};
 use crate::clock;
 use crate::load::per_second;
-use crate::pipeline::flow::{Flow, WARM_UP_SECONDS};
+use crate::pipeline::flow::{Flow, WARM_UP_SECONDS, cpu_us_per_message};
 use crate::pipeline::postfix::{MailSink, Programs};
 use crate::pipeline::scale::STILL_MAX;
 use crate::pipeline::server::Server;
@@ -117,11 +117,12 @@ async fn flow(
     seconds: f64,
     sent_before: u64,
 ) -> Result<(Flow, u64)> {
-    let before = sink.counters()?;
+    let (before, cpu_before) = (sink.counters()?, server.cpu()?);
     let url = format!("http://{}/v1/emails", server.address);
     let report = bench.calls(url, Post::Email, seconds).run().await?;
     let arrived = sink.wait_for(before.mails + report.acknowledged).await?;
     let arrivals = arrived.counters.mails - before.mails;
+    let cpu = server.cpu()?.saturating_sub(cpu_before);
     let sent = wait_for_sent(server, sent_before + report.acknowledged).await? - sent_before;
     let drain_us = arrived.last_us.saturating_sub(report.last_answer_us);
     let flow = Flow {
@@ -136,6 +137,7 @@ async fn flow(
         deliveries_per_second: per_second(sent.min(arrivals), report.first_sent_us, arrived.last_us),
         drain_seconds: Duration::from_micros(drain_us).as_secs_f64(),
         peak_bytes: server.memory()?.peak_bytes,
+        cpu_us_per_message: cpu_us_per_message(cpu, &report),
     };
     Ok((flow, arrived.counters.conversations - before.conversations))
 }
