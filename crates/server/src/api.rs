@@ -19,6 +19,8 @@ mod events;
 mod fault;
 mod find;
 pub(crate) mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod health;
 mod keys;
 mod name;

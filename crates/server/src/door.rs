@@ -3,6 +3,8 @@
 //! Connections are handed to the runtime threads in turn. A request is refused here when its head leaves doubt
 //! where it ends or whom it is for; then `/in/…` goes to intake and all else to the API.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod tap;
 
 use std::convert::Infallible;
@@ -127,13 +129,7 @@ impl Door {
             // Boxed: the library keeps room for this in every connection, also in those that never ask for anything.
             Box::pin(async move { Ok::<_, Infallible>(door.answer(request, &heads, remote).await) })
         });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME)
-            .max_buf_size(tap::HEAD_BYTES_MAX)
-            .max_headers(tap::HEADER_LINES_MAX)
-            .serve_connection(TokioIo::new(stream), service)
-            .with_upgrades();
+        let connection = reader().serve_connection(TokioIo::new(stream), service).with_upgrades();
         tokio::pin!(connection);
         let mut told = false;
         loop {
@@ -176,6 +172,17 @@ impl Door {
         heads.body_ended();
         response
     }
+}
+
+/// How requests are read.
+fn reader() -> http1::Builder {
+    let mut reader = http1::Builder::new();
+    reader
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(tap::HEAD_BYTES_MAX)
+        .max_headers(tap::HEADER_LINES_MAX);
+    reader
 }
 
 /// A response behind which the connection is closed: what follows on it cannot be trusted or is not wanted.

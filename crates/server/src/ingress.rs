@@ -253,6 +253,12 @@ fn unavailable(message: &str) -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
 }
 
+/// A body as intake reads it, when nobody else's is being read; `None` when it is refused.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) async fn read_alone(body: &mut Incoming, bytes_max: usize) -> Option<Bytes> {
+    Bodies::new(bytes_max).read(body).await.ok().map(|body| body.bytes)
+}
+
 /// Splits `/in/{token}/suffix`. The suffix begins with its slash or is empty.
 fn token_and_path(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix("/in/")?;

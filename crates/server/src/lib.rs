@@ -10,6 +10,8 @@ pub mod channel;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod mail;
 pub mod probe;
 pub mod signature;

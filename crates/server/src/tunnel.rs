@@ -12,6 +12,8 @@ mod session;
 use std::time::Duration;
 
 pub(crate) use attempt::Handover;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use attempt::judge;
 pub(crate) use hub::{Hub, Seat};
 pub(crate) use login::routes;
 

@@ -1,7 +1,7 @@
 //! Webhooks: customers' endpoints, subscribed to event types.
 
 mod input;
-mod listing;
+pub(super) mod listing;
 
 use axum::Json;
 use axum::extract::State;

@@ -173,7 +173,7 @@ fn outcome_of(response: &Response<Incoming>, now: impl FnOnce() -> Timestamp) ->
 }
 
 /// The request as the client library takes it; the message says what cannot be written.
-fn request(out: Outgoing) -> Result<Request<Full<Bytes>>, String> {
+pub(crate) fn request(out: Outgoing) -> Result<Request<Full<Bytes>>, String> {
     let uri = Uri::from_maybe_shared(Bytes::from(out.url))
         .map_err(|error| format!("the target cannot be sent as a URI: {error}"))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {

@@ -33,6 +33,8 @@ mod dots;
 mod exchange;
 mod extensions;
 mod fault;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod path;
 mod pool;
 mod relay;

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// Most bytes of a head. The HTTP library refuses longer ones, unless they come in one read.
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -18,8 +17,8 @@ pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(super) const HEADER_LINES_MAX: usize = 100;
 
 /// A connection whose request heads are copied.
-pub(super) struct Tapped {
-    stream: TcpStream,
+pub(super) struct Tapped<S> {
+    stream: S,
     heads: Heads,
 }
 
@@ -64,8 +63,8 @@ pub(super) enum Length {
     Chunked,
 }
 
-impl Tapped {
-    pub(super) fn new(stream: TcpStream) -> (Self, Heads) {
+impl<S> Tapped<S> {
+    pub(super) fn new(stream: S) -> (Self, Heads) {
         let heads = Heads::default();
         (Self { stream, heads: heads.clone() }, heads)
     }
@@ -154,7 +153,7 @@ fn end_of_head(copy: &[u8]) -> Option<usize> {
     None
 }
 
-impl AsyncRead for Tapped {
+impl<S: AsyncRead + Unpin> AsyncRead for Tapped<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -170,7 +169,7 @@ impl AsyncRead for Tapped {
     }
 }
 
-impl AsyncWrite for Tapped {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Tapped<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -137,7 +137,7 @@ fn too_large(bytes: usize) -> Outcome {
 }
 
 /// What a client says became of an attempt, as an outcome.
-fn judge(result: &ResultFrame) -> Outcome {
+pub(crate) fn judge(result: &ResultFrame) -> Outcome {
     match (result.status, result.response_code) {
         (ResultStatus::Success, None) => Outcome::Delivered { status: None },
         (_, Some(code)) => Outcome::of_status(code, None),

@@ -60,7 +60,7 @@ enum Order {
 }
 
 /// What an item is sorted by: its URL, where that counts, then its age.
-type Place = (String, i64);
+pub(crate) type Place = (String, i64);
 
 /// One page of webhooks.
 pub(crate) struct WebhookPage {
@@ -147,13 +147,13 @@ enum Start {
     Before(Place),
 }
 
-fn write_cursor((url, key): &Place) -> String {
+pub(crate) fn write_cursor((url, key): &Place) -> String {
     let key = cursor(Key::from_value(*key));
     if url.is_empty() { key } else { format!("{key}{SEPARATOR}{}", BASE64URL_NOPAD.encode(url.as_bytes())) }
 }
 
 /// The place in a cursor; `None` for what is none of a list that is sorted by URL, or not.
-fn read_place(text: &str, by_url: bool) -> Option<Place> {
+pub(crate) fn read_place(text: &str, by_url: bool) -> Option<Place> {
     if !by_url {
         return Some((String::new(), read_cursor(text)?.value()));
     }
