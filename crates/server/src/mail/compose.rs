@@ -21,6 +21,7 @@ use mail_builder::headers::message_id::MessageId;
 use mail_builder::headers::raw::Raw;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::{BodyPart, MimePart};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use restante_core::Timestamp;
 use restante_core::email::form::{self, Content};
 use restante_core::email::{Address, Attachment, Email};
@@ -178,14 +179,22 @@ fn words<'a>(kind: &'static str, text: String) -> MimePart<'a> {
 fn file<'a>(file: &'a Attachment, disposition: &'static str) -> MimePart<'a> {
     let kind = file.content_type.to_ascii_lowercase();
     let kind = if kind.starts_with("message/") { "application/octet-stream".to_owned() } else { kind };
-    let part = base64(ContentType::new(kind), &file.content).header(
-        "Content-Disposition",
-        ContentType::new(disposition).attribute("filename", file.filename.as_str()),
-    );
+    let part = base64(ContentType::new(kind), &file.content)
+        .header("Content-Disposition", placed(disposition, &file.filename));
     match &file.content_id {
         Some(id) => part.cid(id.as_str()),
         None => part,
     }
+}
+
+/// Where a file belongs, and its name. One that looks like an encoded word (RFC 2047) would be read as another name:
+/// many readers decode these in parameters. So it is written as other character sets are (RFC 2231), of at most 800 bytes.
+fn placed<'a>(disposition: &'static str, filename: &'a str) -> HeaderType<'a> {
+    if filename.is_ascii() && filename.contains("=?") {
+        let encoded = utf8_percent_encode(filename, NON_ALPHANUMERIC);
+        return Raw::new(format!("{disposition}; filename*=utf-8''{encoded}")).into();
+    }
+    ContentType::new(disposition).attribute("filename", filename).into()
 }
 
 fn base64<'a>(kind: ContentType<'a>, content: &[u8]) -> MimePart<'a> {

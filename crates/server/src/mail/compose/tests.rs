@@ -202,6 +202,8 @@ fn attachments_are_the_bytes_that_were_given() {
         attachment("page.html", "text/html", "<p>ä</p>\n".as_bytes(), None),
         attachment(&"long name ".repeat(25), "application/pdf", b"%PDF\n.\n..\n--x--\n", None),
         attachment(&"ß".repeat(255), "application/x-thing+json", b"{}", None),
+        attachment("=?utf-8?q?no?=", "text/plain", b"", None),
+        attachment(&"=?x".repeat(85), "text/plain", b"", None),
         attachment("100%25=?utf-8'' ;.txt", "text/plain", b"bare\rcarriage", None),
     ];
     let mut email = email();
