@@ -174,7 +174,9 @@ impl Rules {
 }
 
 /// Whether a name is reserved for this machine (RFC 6761, 6.3). `name` is in lower case.
+///
+/// With more than one dot at its end it is none, but what a resolver makes of that is not known.
 fn is_localhost(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
+    let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
 }

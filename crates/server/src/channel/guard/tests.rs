@@ -190,7 +190,15 @@ fn a_url_with_a_forbidden_host_is_refused_in_every_spelling() {
 
 #[test]
 fn names_of_this_machine_are_refused_unless_it_may_be_dialled() {
-    for name in ["localhost", "LOCALHOST", "localhost.", "api.localhost", "a.b.localhost."] {
+    for name in [
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "localhost..",
+        "api.localhost",
+        "a.b.localhost.",
+        "a.localhost...",
+    ] {
         let url = format!("https://{name}/hook");
         assert!(matches!(Rules::default().check_url(&url), Err(UrlFault::Address { .. })), "{url}");
         assert!(matches!(only("10.0.0.0/8").check_url(&url), Err(UrlFault::Address { .. })), "{url}");
