@@ -6,16 +6,18 @@ use restante_core::Timestamp;
 
 /// Reads `Retry-After` (RFC 9110, 10.2.3): whole seconds from `now`, or an HTTP date in any of its three formats.
 ///
-/// `None` for a date in the past, a negative or fractional number, and anything else that is neither.
+/// `None` for what is past when the attempt ends, so also for no seconds and for this very moment; for a negative or
+/// fractional number, and anything else that is neither.
 pub fn retry_after(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     let text = std::str::from_utf8(value).ok()?.trim_matches([' ', '\t']);
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         // An empty text ends here as well, and so does a number beyond all time.
-        return text.parse().ok().map(|seconds| now.after(Duration::from_secs(seconds)));
+        let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
+        return seconds.map(|seconds| now.after(Duration::from_secs(seconds)));
     }
     let since_1970 = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
     let at = Timestamp::default().after(since_1970);
-    (at >= now).then_some(at)
+    (at > now).then_some(at)
 }
 
 #[cfg(test)]
@@ -32,7 +34,8 @@ mod tests {
     #[test]
     fn seconds_count_from_the_response() {
         let table = [
-            ("0", Some(5_000)),
+            ("0", None),
+            ("000", None),
             ("1", Some(6_000)),
             (" 120\t", Some(125_000)),
             ("0007", Some(12_000)),
@@ -59,7 +62,7 @@ mod tests {
             ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"];
         for text in formats {
             assert_eq!(read(text, EXAMPLE - 1), Some(EXAMPLE), "{text}");
-            assert_eq!(read(text, EXAMPLE), Some(EXAMPLE), "{text}");
+            assert_eq!(read(text, EXAMPLE), None, "{text}");
             assert_eq!(read(text, EXAMPLE + 1), None, "{text}");
         }
         for text in ["Sun, 06 Nov 1994 08:49:37 CET", "Sun, 31 Feb 2094 08:49:37 GMT", "1994-11-06T08:49:37Z"]

@@ -62,6 +62,8 @@ async fn a_failed_status_carries_the_receivers_wish() {
         (429, "Retry-After: Fri, 15 Jan 2027 07:59:59 GMT\r\n", None),
         (429, "Retry-After: 10\r\nRetry-After: 20\r\n", at(1_800_000_010_000)),
         (429, "Retry-After: -5\r\n", None),
+        (429, "Retry-After: 0\r\n", None),
+        (429, "Retry-After: Fri, 15 Jan 2027 08:00:00 GMT\r\n", None),
         (429, "Retry-After: 1.5\r\n", None),
         (429, "Retry-After: tomorrow\r\n", None),
         (429, "Retry-After: \r\n", None),
