@@ -22,3 +22,4 @@ mod stop;
 mod strace;
 mod tunnel;
 mod usage;
+mod zoo;
