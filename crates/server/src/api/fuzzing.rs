@@ -14,9 +14,7 @@ pub(crate) fn only_what_we_write_is_read(bytes: &[u8]) {
     }
     for by_url in [false, true] {
         let Some(place) = read_place(&text, by_url) else { continue };
-        assert_eq!(read_place(&write_cursor(&place), by_url).as_ref(), Some(&place));
-        // The list that is sorted by URL has none without one.
-        assert!(place.0.is_empty() || write_cursor(&place) == text);
+        assert_eq!(write_cursor(&place), text);
     }
     let mut input = Input::new(bytes);
     let value = input.number().cast_signed() & i64::MAX;

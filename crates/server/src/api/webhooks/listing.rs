@@ -159,7 +159,8 @@ pub(crate) fn read_place(text: &str, by_url: bool) -> Option<Place> {
     }
     let (key, url) = text.split_once(SEPARATOR)?;
     let url = String::from_utf8(BASE64URL_NOPAD.decode(url.as_bytes()).ok()?).ok()?;
-    Some((url, read_cursor(key)?.value()))
+    // No webhook is without one, so we have not written that.
+    (!url.is_empty()).then_some((url, read_cursor(key)?.value()))
 }
 
 #[cfg(test)]

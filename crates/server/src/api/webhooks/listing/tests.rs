@@ -164,6 +164,7 @@ fn what_is_no_cursor_of_this_list_is_refused_by_name() {
         ("starting_after=whk_01abcdefghe0080000000000ab".to_owned(), "starting_after"),
         (format!("ending_before={by_age}."), "ending_before"),
         (format!("sort=url&ending_before={by_age}.!"), "ending_before"),
+        (format!("sort=url&cursor={by_age}."), "cursor"),
         (format!("cursor={by_age}&starting_after={by_age}"), "starting_after"),
         (format!("starting_after={by_age}&ending_before={by_age}"), "ending_before"),
         // What one order was sorted by says nothing about a place in another.
