@@ -5,13 +5,20 @@ import sys
 
 folder, deliveries, requests = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
-# Whose instructions are whose: the outermost functions of each part, by what their names contain.
+# Whose instructions are whose: the outermost functions of each part, by what their files and names contain. How a build
+# inlines decides which of several it is.
 PARTS = {
-    "door: read, answer": [r"Door::connection", r"door::serve::"],
-    "store: the writer": [r"sqlite::writer::Writer::run"],
-    "dispatcher: lanes, requests, results": [r"dispatcher::shard::Shard::work::", r"settler::Settler::run::"],
-    "of that, log lines": [r"settler::log_attempt"],
-    "channel: connections to receivers": [r"UpgradeableConnection<I,B> as core::future"],
+    "door": [r"server/src/door\.rs:restante_server::door::serve::"],
+    "store: the writer's thread": [r"sqlite/writer\.rs:std::sys::backtrace", r"sqlite::writer::Writer::run"],
+    "dispatcher: attempts": [r"dispatcher/shard\.rs:restante_server::dispatcher::shard::Shard::work::"],
+    "  of that, what is sent": [r"dispatcher::attempt::outgoing"],
+    "  of that, a connection from the pool": [r"legacy::client::Client<C,B>::send_request::"],
+    "dispatcher: results": [r"settler::Settler::run::"],
+    "  of that, log lines": [r"settler::log_attempt"],
+    "channel: connections": [
+        r"h1/dispatch\.rs:<futures_util::future::future::map::Map<Fut,F> as core",
+        r"UpgradeableConnection<I,B> as core::future",
+    ],
 }
 ENTRY = re.compile(r"^\s*([\d,]+) \([\s\d.]+%\)\s+(\S.*)$")
 CALLER = re.compile(r"^\s*[\d,]+ \([\s\d.]+%\)\s+< .*\(([\d,]+)x\)")
@@ -61,8 +68,8 @@ total = functions["PROGRAM TOTALS"] if "PROGRAM TOTALS" in functions else max(fu
 print(f"{deliveries} deliveries of {requests} requests; for one delivery:")
 print(f"{'instructions':<42}{total / deliveries:>10.0f}")
 for part, patterns in PARTS.items():
-    most = [max((count for name, count in functions.items() if re.search(p, name)), default=0) for p in patterns]
-    print(f"  {part:<40}{(max(most) if part.startswith('door') else sum(most)) / deliveries:>10.0f}")
+    matching = [count for name, count in functions.items() if any(re.search(pattern, name) for pattern in patterns)]
+    print(f"  {part:<40}{max(matching, default=0) / deliveries:>10.0f}")
 print(f"{'allocations':<42}{calls(r'__rust_alloc$|__rust_alloc ') / deliveries:>10.1f}")
 print(f"{'of those, grown':<42}{calls(r'__rust_realloc') / deliveries:>10.1f}")
 print(f"{'copies (calls of memcpy and memmove)':<42}{calls(r'__mem(cpy|move)_') / deliveries:>10.1f}")
