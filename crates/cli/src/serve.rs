@@ -106,7 +106,7 @@ fn environment() -> anyhow::Result<Vec<(String, String)>> {
         }
         match value.into_string() {
             Ok(value) => variables.push((name, value)),
-            Err(_) if name.starts_with("RESTANTE_") => {
+            Err(_) if name.starts_with("RESTANTE_") || name.starts_with("OTEL_") => {
                 return Err(hinted(format!("the value of {name} is not UTF-8"), "set it anew", USAGE));
             }
             Err(_) => {}

@@ -24,6 +24,15 @@ impl MessageId {
         }
     }
 
+    /// All 128 bits of the id.
+    pub const fn uuid(self) -> u128 {
+        match self {
+            Self::Request(id) => id.uuid(),
+            Self::Event(id) => id.uuid(),
+            Self::Email(id) => id.uuid(),
+        }
+    }
+
     pub fn tail(self) -> Tail {
         match self {
             Self::Request(id) => id.tail(),

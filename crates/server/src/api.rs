@@ -62,6 +62,7 @@ use crate::mail::records::Lookup;
 use crate::probe::Prober;
 use crate::rate_limit::RateLimits;
 use crate::telemetry::Metrics;
+use crate::trace::Tracer;
 use crate::tunnel::{self, Hub};
 use crate::vault::Vault;
 use endpoints::Judge;
@@ -99,6 +100,8 @@ pub struct ApiState {
     /// When webhooks are degraded and paused.
     pub health_limits: Limits,
     pub counters: Arc<Metrics>,
+    /// `None`: calls make no spans.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     /// The way mail leaves: `relay`, `direct` or `capture`.
     pub transport: &'static str,
     /// Mail is taken only from domains that are verified.

@@ -14,6 +14,7 @@ use crate::channel::guard::PrivateTargets;
 use crate::channel::smtp::{Relay, Route, SmtpConfig};
 use crate::ingress::TrustedProxies;
 use crate::rate_limit::{Rate, RateLimits};
+use crate::trace::{TraceSettings, Unusable, VARIABLES};
 use crate::vault::Secret;
 
 mod settings;
@@ -56,6 +57,8 @@ pub struct Config {
     pub disk_free_bytes: u64,
     pub disk_reserve_bytes: u64,
     pub threads: usize,
+    /// Not a setting of ours: OpenTelemetry's variables.
+    pub traces: Option<TraceSettings>,
 }
 
 /// How mail leaves when there is no relay.
@@ -153,6 +156,7 @@ impl Default for Config {
             disk_free_bytes: 256 * 1024 * 1024,
             disk_reserve_bytes: 32 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
+            traces: None,
         }
     }
 }
@@ -160,7 +164,8 @@ impl Default for Config {
 impl Config {
     /// Puts the layers on top of each other: file, environment, flags.
     ///
-    /// `environment` may hold other variables; those that begin with `RESTANTE_` must be settings.
+    /// `environment` may hold other variables; those that begin with `RESTANTE_` must be settings, and of those that
+    /// begin with `OTEL_` the ones about traces are minded.
     ///
     /// # Errors
     /// The first unknown name or unusable value, with its origin.
@@ -173,11 +178,20 @@ impl Config {
         for (name, value) in file.map(read_file).transpose()?.unwrap_or_default() {
             config.set(&name, &value, Origin::File)?;
         }
+        let mut others = BTreeMap::new();
         for (name, value) in environment {
             if let Some(name) = name.strip_prefix("RESTANTE_") {
                 config.set(&name.to_lowercase(), &value, Origin::Environment)?;
+            } else if name.starts_with("OTEL_") {
+                others.insert(name, value);
             }
         }
+        let unusable = |Unusable { variable, reason }| Fault::Value {
+            name: variable.to_owned(),
+            origin: Origin::Environment,
+            reason,
+        };
+        config.traces = TraceSettings::read(|name| others.get(name).cloned()).map_err(unusable)?;
         for (name, value) in flags {
             config.set(name, &value, Origin::Flag)?;
         }
@@ -328,6 +342,14 @@ pub fn reference() -> String {
             "| `{}` | `RESTANTE_{upper}` | {} | {} |\n",
             setting.name, setting.default, setting.help
         ));
+    }
+    page.push_str(
+        "\n## Traces\n\nThese are OpenTelemetry's own variables, in the environment only. Without an endpoint none is looked at; \
+         one that is empty counts as not set. What is traced: [deploy](deploy/README.md#traces).\n\n\
+         | environment | default | meaning |\n|---|---|---|\n",
+    );
+    for (name, default, help) in VARIABLES {
+        page.push_str(&format!("| `{name}` | {default} | {help} |\n"));
     }
     page
 }

@@ -27,6 +27,7 @@ use crate::channel::http::{HttpChannel, SetupFault};
 use crate::channel::smtp::{Route, Smtp, SmtpConfig};
 use crate::clock::Clock;
 use crate::telemetry::{ClockJump, Metrics};
+use crate::trace::Tracer;
 use crate::tunnel::Hub;
 use crate::vault::Vault;
 use lanes::Lanes;
@@ -54,11 +55,13 @@ pub struct Dispatcher {
     metrics: Arc<Metrics>,
 }
 
-/// The ways that messages leave by.
+/// The ways that messages leave by, and who is told.
 pub(crate) struct Ways<'a> {
     pub(crate) channel: &'a ChannelConfig,
     pub(crate) mail: MailWay,
     pub(crate) tunnel: &'a Arc<Hub>,
+    /// `None`: attempts make no spans.
+    pub(crate) tracer: Option<&'a Arc<Tracer>>,
 }
 
 /// What the operator decides about mail.
@@ -168,6 +171,7 @@ impl Dispatcher {
                 store: Arc::clone(&store),
                 clock: Arc::clone(&clock),
                 metrics: Arc::clone(&metrics),
+                tracer: ways.tracer.cloned(),
                 unsettled: Arc::clone(&unsettled),
             };
             handle.spawn(settler.run(reports));

@@ -28,6 +28,7 @@ use crate::clock::Clock;
 use crate::door::closing;
 use crate::rate_limit::RateLimits;
 use crate::telemetry::{Metrics, Refusal};
+use crate::trace::{Intake, Tracer};
 use crate::vault::Vault;
 use body::{Bodies, BodyFault};
 pub(crate) use remote::{NotANetwork, TrustedProxies};
@@ -52,6 +53,7 @@ pub(crate) struct Ingress {
     proxies: TrustedProxies,
     limits: Arc<RateLimits>,
     stopping: watch::Receiver<bool>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl Ingress {
@@ -65,7 +67,22 @@ impl Ingress {
         limits: Arc<RateLimits>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { store, clock, metrics, vault, bodies: Bodies::new(body_bytes_max), proxies, limits, stopping }
+        Self {
+            store,
+            clock,
+            metrics,
+            vault,
+            bodies: Bodies::new(body_bytes_max),
+            proxies,
+            limits,
+            stopping,
+            tracer: None,
+        }
+    }
+
+    /// Tells of each request, if there is somebody to tell.
+    pub(crate) fn traced(self, tracer: Option<Arc<Tracer>>) -> Self {
+        Self { tracer, ..self }
     }
 
     /// Takes one webhook. `headers` are its header lines as they were sent.
@@ -74,6 +91,20 @@ impl Ingress {
         request: Request<Incoming>,
         headers: Headers,
         remote: SocketAddr,
+    ) -> Response {
+        let Some(tracer) = &self.tracer else { return self.take(request, headers, remote, None).await };
+        let mut intake = tracer.intake(request.method().as_str(), &headers);
+        let response = self.take(request, headers, remote, Some(&mut intake)).await;
+        tracer.taken_in(intake, response.status());
+        response
+    }
+
+    async fn take(
+        &self,
+        request: Request<Incoming>,
+        headers: Headers,
+        remote: SocketAddr,
+        intake: Option<&mut Intake>,
     ) -> Response {
         if *self.stopping.borrow() {
             return closing(self.refuse(Refusal::Unavailable, unavailable("the server is stopping")));
@@ -111,7 +142,11 @@ impl Ingress {
             body: body.bytes.clone(),
         };
         let accepted = self.accept(token, received).await;
-        self.answer(token, accepted, self.clock.monotonic().saturating_sub(arrived)).await
+        let stored = self.clock.monotonic();
+        if let (Some(intake), Some(id)) = (intake, accepted.as_ref().ok().and_then(Accepted::request)) {
+            intake.stored(id, (arrived, stored), body.bytes.len());
+        }
+        self.answer(token, accepted, stored.saturating_sub(arrived)).await
     }
 
     /// What the sender is told, after `took`.

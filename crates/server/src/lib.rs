@@ -17,6 +17,7 @@ pub mod probe;
 pub mod signature;
 pub mod telemetry;
 pub mod threads;
+pub mod trace;
 pub mod vault;
 
 mod dashboard;
@@ -47,6 +48,7 @@ use dispatcher::{Dispatcher, MailWay, Ways};
 use ingress::Ingress;
 use probe::Prober;
 use telemetry::{Disk, Metrics, Moment};
+use trace::Tracer;
 use vault::Vault;
 
 /// How long attempts on the wire may go on when the server stops.
@@ -55,6 +57,9 @@ const DRAIN_TIME: Duration = Duration::from_secs(8);
 const DETACH_TIME: Duration = Duration::from_millis(500);
 /// How long results may take to be recorded after that.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
+/// How long the last spans may take to be exported, beside the last counts, when no attempt kept the server from
+/// stopping. The time in all is not theirs to lengthen.
+const LAST_SPANS_TIME: Duration = Duration::from_secs(2);
 /// How long the last counts may take to be written down.
 const ROLL_UP_TIME: Duration = Duration::from_millis(300);
 
@@ -92,6 +97,7 @@ pub struct Server {
     dispatcher: Arc<Dispatcher>,
     stopping: watch::Sender<bool>,
     connections: Arc<Semaphore>,
+    tracer: Option<Arc<Tracer>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -127,6 +133,10 @@ impl Server {
         if orphans > 0 {
             tracing::warn!(count = orphans, "attempts that the last stop cut off are recorded as lost");
         }
+        let extra_ca_file = config.extra_ca_file.as_deref();
+        let traces = config.traces.as_ref();
+        let start = |settings| Tracer::start(settings, extra_ca_file, &clock, &metrics, &handles[0]);
+        let tracer = traces.map(start).transpose()?;
         let tunnel = tunnel::Hub::new(Arc::clone(&store), Arc::clone(&clock));
         let dispatcher = Dispatcher::start(
             Arc::clone(&store),
@@ -139,6 +149,7 @@ impl Server {
                     resend_uncertain: config.smtp_uncertain == Uncertain::Resend,
                 },
                 tunnel: &tunnel,
+                tracer: tracer.as_ref(),
             },
             &vault,
             handles,
@@ -146,7 +157,7 @@ impl Server {
         store.attach(Some(Arc::clone(&dispatcher) as _)).await?;
 
         let limits = Arc::new(config.rate_limits());
-        let ingress = Arc::new(Ingress::new(
+        let ingress = Ingress::new(
             Arc::clone(&store),
             Arc::clone(&clock),
             (Arc::clone(&metrics), Arc::clone(&vault)),
@@ -154,7 +165,8 @@ impl Server {
             config.trusted_proxies.clone(),
             Arc::clone(&limits),
             stop.clone(),
-        ));
+        );
+        let ingress = Arc::new(ingress.traced(tracer.clone()));
         let connections = door::connection_slots();
         let disk = disk_of(config, &store);
         let sources = Sources {
@@ -183,6 +195,7 @@ impl Server {
             vault,
             health_limits: config.health_limits(),
             counters: Arc::clone(&metrics),
+            tracer: tracer.clone(),
             transport: config.transport(),
             require_verified_domains: config.require_verified_domains,
             lookup: Arc::new(api::MachineLookup),
@@ -225,12 +238,14 @@ impl Server {
             dispatcher,
             stopping,
             connections,
+            tracer,
             tasks,
         })
     }
 
     /// Stops: no new requests, what has not dialled is given back, what is on the wire may end, within 10 s in all.
     pub async fn stop(self) {
+        let began = self.clock.monotonic();
         self.stopping.send_replace(true);
         let detached = tokio::time::timeout(DETACH_TIME, self.store.attach(None)).await;
         if !matches!(detached, Ok(Ok(()))) {
@@ -245,10 +260,21 @@ impl Server {
         for task in &self.tasks {
             task.abort();
         }
-        let rolled_up = tokio::time::timeout(ROLL_UP_TIME, self.store.roll_up(self.clock.now())).await;
+        let (rolled_up, ()) = tokio::join!(
+            tokio::time::timeout(ROLL_UP_TIME, self.store.roll_up(self.clock.now())),
+            self.export_last_spans(began),
+        );
         if !matches!(rolled_up, Ok(Ok(()))) {
             tracing::warn!("the counts of the last seconds are not written down");
         }
+    }
+
+    /// `began`: when the stop did, by the steady clock.
+    async fn export_last_spans(&self, began: Duration) {
+        let Some(tracer) = &self.tracer else { return };
+        let took = self.clock.monotonic().saturating_sub(began);
+        let left = (DETACH_TIME + DRAIN_TIME + SETTLE_TIME + ROLL_UP_TIME).saturating_sub(took);
+        tracer.stop(left.clamp(ROLL_UP_TIME, LAST_SPANS_TIME)).await;
     }
 }
 

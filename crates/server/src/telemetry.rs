@@ -3,6 +3,7 @@
 //! Counters are plain atomics: the hot path adds, `/metrics` reads. Labels have few values, all known here: no id, URL or
 //! workspace is one.
 
+mod attempted;
 mod page;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,6 +16,7 @@ use restante_core::{FailureKind, Outcome, Timestamp};
 use restante_store::meter::Histogram;
 use restante_store::{Commits, Connections, Settled, Vitals};
 
+pub(crate) use attempted::Attempted;
 use page::{Page, Unit};
 
 /// Upper bounds of durations, in microseconds.
@@ -56,6 +58,7 @@ pub struct Metrics {
     calls_rate_limited: AtomicU64,
     attempts: [Attempts; Channel::ALL.len()],
     leases_lost: AtomicU64,
+    spans_dropped: AtomicU64,
     clock: ClockJumps,
     attempt_us: Histogram,
     accept_us: Histogram,
@@ -104,7 +107,7 @@ impl Channel {
         }
     }
 
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Destination => "destination",
             Self::Cli => "cli",
@@ -202,6 +205,7 @@ impl Default for Metrics {
             calls_rate_limited: AtomicU64::default(),
             attempts: Default::default(),
             leases_lost: AtomicU64::default(),
+            spans_dropped: AtomicU64::default(),
             clock: ClockJumps::default(),
             attempt_us: Histogram::new(&DURATIONS_US),
             accept_us: Histogram::new(&DURATIONS_US),
@@ -285,6 +289,11 @@ impl Metrics {
         }
     }
 
+    /// So many spans of traces are not exported.
+    pub fn spans_dropped(&self, count: u64) {
+        self.spans_dropped.fetch_add(count, Ordering::Relaxed);
+    }
+
     /// The clock jumped.
     pub fn clock_jumped(&self, jump: ClockJump) {
         let millis = |by: Duration| i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
@@ -306,6 +315,11 @@ impl Metrics {
     pub fn render(&self, commits: &Commits, moment: &Moment) -> String {
         let mut page = Page::default();
         render_process(&mut page, moment);
+        page.counter(
+            "restante_spans_dropped_total",
+            "Spans of traces dropped because the collector did not take them, or not fast enough.",
+            get(&self.spans_dropped),
+        );
         self.render_intake(&mut page);
         render_store(&mut page, commits, moment);
         self.render_attempts(&mut page, moment);

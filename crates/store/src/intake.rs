@@ -70,6 +70,16 @@ pub enum Accepted {
     CreditsExhausted,
 }
 
+impl Accepted {
+    /// The request, if it was stored.
+    pub const fn request(&self) -> Option<RequestId> {
+        match self {
+            Self::Fresh { id, .. } | Self::Duplicate { id, .. } | Self::Rejected { id } => Some(*id),
+            Self::RulesChanged(_) | Self::UnknownSource | Self::CreditsExhausted => None,
+        }
+    }
+}
+
 /// How a request comes to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Arrival {

@@ -20,6 +20,7 @@ mod process;
 mod sink;
 mod stop;
 mod strace;
+mod traces;
 mod tunnel;
 mod usage;
 mod zoo;

@@ -30,6 +30,18 @@ fn an_unusable_flag_names_itself() {
     assert!(talk(&output).contains("setting `listen` from the command line"), "{}", talk(&output));
 }
 
+#[test]
+fn a_protocol_of_traces_that_is_not_spoken_names_its_variable() {
+    let mut command = restante(&["serve"]);
+    command
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let talk = talk(&output);
+    assert!(talk.contains("OTEL_EXPORTER_OTLP_PROTOCOL") && talk.contains("http/protobuf"), "{talk}");
+}
+
 #[tokio::test]
 async fn a_second_process_on_a_data_directory_is_refused_with_a_hint() {
     let data = data_directory();

@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use restante_core::Timestamp;
 use restante_core::id::{self, ApiKeyId, WorkspaceId};
+use restante_core::message::MessageId;
 use restante_store::record::{ApiKey, Mode, Record, Workspace};
 
 use super::error::ApiError;
@@ -18,6 +19,7 @@ use super::records::{self, Place};
 use super::{Api, ApiState, token};
 use crate::dashboard;
 use crate::rate_limit::Counted;
+use crate::trace::Call;
 
 /// Implies all scopes, makes workspaces, and acts in any of them.
 pub(crate) const ADMIN: &str = "admin";
@@ -97,6 +99,8 @@ impl Scope for Anyone {
 pub(crate) struct Caller<S> {
     pub(crate) workspace: WorkspaceId,
     key: Arc<Record<ApiKey>>,
+    /// `None`: the call is not traced.
+    call: Option<Call>,
     wanted: PhantomData<S>,
 }
 
@@ -117,6 +121,13 @@ impl<S: Scope> Caller<S> {
     /// Of the key: emails of the two modes do not see each other.
     pub(crate) fn mode(&self) -> Mode {
         self.key.body.mode
+    }
+
+    /// Tells that the call's commit, from `arrived` by the steady clock until now, made messages.
+    pub(crate) fn made(&self, api: &ApiState, messages: impl Iterator<Item = MessageId>, arrived: Duration) {
+        if let (Some(tracer), Some(call)) = (&api.tracer, self.call) {
+            tracer.made(call, messages, (arrived, api.clock.monotonic()));
+        }
     }
 
     /// Where a record of the workspace is looked for.
@@ -156,7 +167,8 @@ impl<S: Scope> FromRequestParts<Api> for Caller<S> {
                 find_workspace(api, named.to_str().unwrap_or_default()).await?
             }
         };
-        Ok(Self { workspace, key, wanted: PhantomData })
+        let call = api.tracer.as_ref().and_then(|_| parts.extensions.get().copied());
+        Ok(Self { workspace, key, call, wanted: PhantomData })
     }
 }
 

@@ -26,9 +26,10 @@ use shapes::{Call, find};
 pub(super) const PREFIX: &str = "/compat/openemail";
 
 /// Headers of a call that ours gets, too.
-const FORWARDED: [HeaderName; 3] = [
+const FORWARDED: [HeaderName; 4] = [
     header::AUTHORIZATION,
     HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("traceparent"),
     HeaderName::from_static("x-workspace-id"),
 ];
 

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use restante_core::email::{Email, EmailStatus, Scheduled, fingerprint};
 use restante_core::id::{EmailId, Tail, kind};
 use restante_core::idempotency::{Fault, Fingerprint, IdempotencyKey};
+use restante_core::message::MessageId;
 use restante_core::{Timestamp, limits};
 use restante_store::email::{EmailChanged, Item, NewEmail, Sending, Sent};
 use restante_store::record::Mode;
@@ -96,7 +97,7 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
         None => {
             let new = fresh(api, caller, read).await?;
             let sending = Sending { workspace, mode, items: vec![Ok(new)], claim, now: api.clock.now() };
-            store(api, sending).await?
+            store(api, caller, sending).await?
         }
     };
     let (status, replayed, items) = answer(sent)?;
@@ -111,12 +112,18 @@ pub(crate) async fn send_one<S: super::auth::Scope>(
 }
 
 /// Stores emails, and counts those that were.
-async fn store(api: &ApiState, sending: Sending) -> Result<Sent, ApiError> {
+async fn store<S: super::auth::Scope>(
+    api: &ApiState,
+    caller: &Caller<S>,
+    sending: Sending,
+) -> Result<Sent, ApiError> {
     let judged = api.clock.monotonic();
     let sent = api.store.send(sending).await?;
     if let Sent::Fresh(items) = &sent {
         let stored = items.iter().filter(|item| item.is_ok()).count();
         api.counters.sent(stored, api.clock.monotonic().saturating_sub(judged));
+        let ids = items.iter().filter_map(|item| item.as_ref().ok());
+        caller.made(api, ids.map(|id| MessageId::Email(*id)), judged);
     }
     Ok(sent)
 }
@@ -183,7 +190,7 @@ pub(crate) async fn send_batch(
                 Sent::Fresh(fresh_items.into_iter().filter_map(|item| item.err().map(Err)).collect())
             } else {
                 let sending = Sending { workspace, mode, items: fresh_items, claim, now: api.clock.now() };
-                store(&api, sending).await?
+                store(&api, &caller, sending).await?
             }
         }
     };

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use restante_core::event::{self, EventType};
 use restante_core::id::{Tail, kind};
 use restante_core::idempotency::{self, Fingerprint, IdempotencyKey};
+use restante_core::message::MessageId;
 use restante_core::{Timestamp, limits};
 use restante_store::row::EventFilter;
 use restante_store::{EventReceipt, KeyClaim, NewEvent, Published, Publishing};
@@ -98,7 +99,7 @@ pub(crate) async fn publish(
     };
     let claim = key.map(fingerprint).transpose()?;
     let event = input.read(&api, "")?;
-    let (status, replayed, receipts) = store(&api, caller.workspace, vec![event], claim).await?;
+    let (status, replayed, receipts) = store(&api, &caller, vec![event], claim).await?;
     let receipt = receipts.first().ok_or_else(|| ApiError::broken("a published event has no id"))?;
     let answer = wire::PublishedEvent { id: receipt.id, deliveries: receipt.deliveries, replayed };
     Ok((status, Json(answer)))
@@ -132,7 +133,7 @@ pub(crate) async fn publish_batch(
     let events = input.events.iter().enumerate();
     let events = events.map(|(index, event)| event.read(&api, &format!("events[{index}].")));
     let events = events.collect::<Result<_, _>>()?;
-    let (status, replayed, receipts) = store(&api, caller.workspace, events, claim).await?;
+    let (status, replayed, receipts) = store(&api, &caller, events, claim).await?;
     let item = |receipt: EventReceipt| wire::BatchItem { id: receipt.id, deliveries: receipt.deliveries };
     let data = receipts.into_iter().map(item).collect();
     Ok((status, Json(wire::PublishedBatch { data, replayed })))
@@ -241,16 +242,17 @@ impl EventInput {
 /// Stores events and says how to answer.
 async fn store(
     api: &ApiState,
-    workspace: restante_core::id::WorkspaceId,
+    caller: &Caller<EventsPublish>,
     events: Vec<NewEvent>,
     claim: Option<KeyClaim>,
 ) -> Result<(StatusCode, bool, Vec<EventReceipt>), ApiError> {
     let count = events.len();
     let arrived = api.clock.monotonic();
-    let publishing = Publishing { workspace, events, claim, now: api.clock.now() };
+    let publishing = Publishing { workspace: caller.workspace, events, claim, now: api.clock.now() };
     match api.store.publish(publishing).await? {
         Published::Fresh { events, crowded } => {
             api.counters.published(count, api.clock.monotonic().saturating_sub(arrived));
+            caller.made(api, events.iter().map(|event| MessageId::Event(event.id)), arrived);
             if crowded {
                 tokio::time::sleep(CROWDED_PAUSE).await;
             }

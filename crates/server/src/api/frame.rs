@@ -30,6 +30,7 @@ pub(crate) async fn frame(State(api): State<Api>, mut request: Request, next: Ne
     let limited = api.limits.keys.is_some();
     // A call that is a part of another one brings what was counted for that.
     let counted = limited.then(|| request.extensions_mut().get_or_insert_default::<Counted>().clone());
+    let called = api.tracer.as_ref().and_then(|tracer| tracer.call(&mut request));
     let mut response = next.run(request).await;
     if let Some(standing) = counted.and_then(|counted| counted.standing()) {
         standing.tell(response.headers_mut());
@@ -42,6 +43,9 @@ pub(crate) async fn frame(State(api): State<Api>, mut request: Request, next: Ne
         response = with_body(response, &error, &request_id);
     }
     name(&mut response, &request_id);
+    if let (Some(tracer), Some(called)) = (&api.tracer, called) {
+        tracer.called(called, response.status(), &request_id);
+    }
     response
 }
 

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use restante_core::id::{RequestId, SourceId, Tail, WorkspaceId, kind};
+use restante_core::message::MessageId;
 use restante_core::{Timestamp, limits};
 use restante_store::Replayed;
 use restante_store::row::{RequestFilter, RequestState};
@@ -146,8 +147,12 @@ pub(crate) async fn replay(
     One(id): One<kind::Request>,
 ) -> Result<(StatusCode, Json<wire::Request>), ApiError> {
     let tail = Tail::from_bits(api.clock.draw());
+    let judged = api.clock.monotonic();
     match api.store.replay(caller.workspace, id, api.clock.now(), tail).await? {
-        Replayed::Fresh(new) => Ok((StatusCode::ACCEPTED, Json(read(&api, caller.workspace, new).await?))),
+        Replayed::Fresh(new) => {
+            caller.made(&api, std::iter::once(MessageId::Request(new)), judged);
+            Ok((StatusCode::ACCEPTED, Json(read(&api, caller.workspace, new).await?)))
+        }
         Replayed::NotFound => Err(ApiError::not_found::<kind::Request>()),
         Replayed::SourceDeleted => {
             Err(ApiError::conflict("source_deleted", "the source that received it was deleted"))

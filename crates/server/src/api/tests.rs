@@ -158,6 +158,7 @@ impl World {
             prober: Arc::new(prober.unwrap()),
             health_limits: restante_core::health::Limits::default(),
             counters: Arc::new(Metrics::default()),
+            tracer: None,
             transport: "capture",
             require_verified_domains: false,
             lookup: Arc::clone(&zone) as Arc<dyn Lookup>,

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use restante_core::Outcome;
-use restante_core::endpoint::EndpointId;
-use restante_core::message::MessageId;
-use restante_store::endpoint::Feed;
-use restante_store::{Finished, Lease, Parcel, Settled, Store};
+use restante_store::{Finished, Lease, Parcel, Store};
 use tokio::sync::mpsc;
 
 use super::STORE_PAUSE;
 use crate::clock::Clock;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Attempted, Channel, Metrics};
+use crate::trace::Tracer;
 
 /// Most attempts in one settle.
 const SETTLE_MAX: usize = 512;
@@ -24,10 +22,13 @@ pub(super) enum Done {
     Released(Vec<Lease>),
 }
 
-/// A finished attempt with what its log line says.
+/// A finished attempt with what its log line and its span say.
 pub(super) struct Report {
     pub(super) finished: Finished,
     pub(super) parcel: Parcel,
+    pub(super) channel: Channel,
+    /// By the steady clock.
+    pub(super) took: Duration,
 }
 
 /// Brings results to the store until it has them.
@@ -35,6 +36,7 @@ pub(super) struct Settler {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) tracer: Option<Arc<Tracer>>,
     pub(super) unsettled: Arc<AtomicUsize>,
 }
 
@@ -75,7 +77,11 @@ impl Settler {
         };
         for (report, settled) in reports.iter().zip(&settled) {
             self.metrics.settled(settled);
-            log_attempt(report, settled);
+            let attempted = Attempted::new(&report.parcel, &report.finished.attempt, settled, report.channel);
+            attempted.log();
+            if let Some(tracer) = &self.tracer {
+                tracer.attempted(&attempted, report.channel, report.took);
+            }
         }
     }
 
@@ -87,60 +93,4 @@ impl Settler {
             pause = (pause * 2).min(STORE_PAUSE.1);
         }
     }
-}
-
-/// The wide line of each attempt.
-fn log_attempt(report: &Report, settled: &Settled) {
-    let Report { finished, parcel } = report;
-    let attempt = &finished.attempt;
-    let (result, status, error_kind, error_message) = match &attempt.outcome {
-        Outcome::Delivered { status } => ("delivered", *status, None, None),
-        Outcome::Uncertain(failure) => {
-            ("uncertain", failure.status, Some(failure.kind.name()), Some(&failure.message))
-        }
-        Outcome::Failed(failure) | Outcome::Refused(failure) => {
-            ("failed", failure.status, Some(failure.kind.name()), Some(&failure.message))
-        }
-        Outcome::Lost => ("failed", None, Some("lost"), None),
-    };
-    let (state, next_attempt_at) = match settled {
-        Settled::Done(life) if life.state.is_final() => (life.state.name(), None),
-        Settled::Done(life) => (life.state.name(), Some(life.due_at)),
-        Settled::LeaseLost => ("lease_lost", None),
-    };
-    let source = match parcel.endpoint.feed {
-        Feed::Source(source) => Some(source),
-        Feed::Events | Feed::Mail => None,
-    };
-    let (destination, webhook) = match parcel.endpoint.id {
-        EndpointId::Destination(id) => (Some(id), None),
-        EndpointId::Webhook(id) => (None, Some(id)),
-        EndpointId::Mailboxes(_) => (None, None),
-    };
-    let (request, event, email) = match parcel.message {
-        MessageId::Request(id) => (Some(id), None, None),
-        MessageId::Event(id) => (None, Some(id), None),
-        MessageId::Email(id) => (None, None, Some(id)),
-    };
-    tracing::info!(
-        event = "delivery.attempted",
-        workspace.id = %parcel.endpoint.workspace,
-        source.id = source.map(tracing::field::display),
-        destination.id = destination.map(tracing::field::display),
-        webhook.id = webhook.map(tracing::field::display),
-        request.id = request.map(tracing::field::display),
-        event.id = event.map(tracing::field::display),
-        email.id = email.map(tracing::field::display),
-        delivery.id = %parcel.lease.delivery,
-        attempt.number = attempt.number,
-        attempt.started_at = %attempt.started_at,
-        attempt.duration_ms = attempt.ended_at.since(attempt.started_at).as_millis() as u64,
-        attempt.result = result,
-        http.status = status,
-        error.kind = error_kind,
-        error.message = error_message.map(String::as_str),
-        delivery.state = state,
-        delivery.next_attempt_at = next_attempt_at.map(tracing::field::display),
-        "delivery attempted"
-    );
 }

@@ -295,7 +295,12 @@ impl Turn<'_> {
             endpoint_version: started.version,
             jitter: Jitter::from_bits(clock.draw()),
         };
-        self.shard.hand_in(Done::Attempted(Box::new(Report { finished, parcel })));
+        self.shard.hand_in(Done::Attempted(Box::new(Report {
+            finished,
+            parcel,
+            channel: started.channel,
+            took,
+        })));
     }
 }
 
