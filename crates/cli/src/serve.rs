@@ -12,7 +12,7 @@ use restante_server::threads::Threads;
 use restante_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -143,6 +143,10 @@ fn start_log(config: &Config) -> anyhow::Result<LogThread> {
     let filter: Targets = config.log.parse().map_err(|_| {
         hinted(format!("setting `log`: `{}`", config.log), "a level such as info or warn", USAGE)
     })?;
+    // Libraries say at their lower levels what passes through them: headers, names, statements. Whatever is asked for,
+    // only lines of this program get into the log, for only of those it is known what they hold.
+    let ours = filter_fn(|metadata| metadata.target().starts_with("restante"));
+    let filter = filter.and(ours);
     let (writer, thread) = log::start().context("cannot start the log")?;
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if std::io::stderr().is_terminal() {

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test says what it measured")]
 
 mod backup;
+mod canary;
 mod clients;
 mod commands;
 mod dashboard;

@@ -31,11 +31,13 @@ pub(crate) struct Home {
     database: Option<String>,
     /// Further settings, as the environment has them.
     settings: Vec<(&'static str, String)>,
+    /// Where what it says goes, all of it; `None`: only errors are said, to whoever runs the test.
+    heard: Option<PathBuf>,
 }
 
 impl From<&Path> for Home {
     fn from(data: &Path) -> Self {
-        Self { data: data.to_owned(), database: None, settings: Vec::new() }
+        Self { data: data.to_owned(), database: None, settings: Vec::new(), heard: None }
     }
 }
 
@@ -48,7 +50,13 @@ impl From<&Home> for Home {
 impl Home {
     /// A node of a database.
     pub(crate) fn on(database: &str, data: &Path) -> Self {
-        Self { data: data.to_owned(), database: Some(database.to_owned()), settings: Vec::new() }
+        Self { data: data.to_owned(), database: Some(database.to_owned()), settings: Vec::new(), heard: None }
+    }
+
+    /// At its most talkative, with all that it says in one file.
+    pub(crate) fn heard(mut self, file: &Path) -> Self {
+        self.heard = Some(file.to_owned());
+        self
     }
 
     /// With a setting, such as `RESTANTE_SMTP_URL`.
@@ -255,7 +263,7 @@ fn free_address() -> SocketAddr {
 fn spawn(address: SocketAddr, home: &Home) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
     command
-        .args(["serve", "--dev", "--log", "error"])
+        .args(["serve", "--dev", "--log", if home.heard.is_some() { "trace" } else { "error" }])
         .arg("--data")
         .arg(&home.data)
         .args(["--listen", &address.to_string()])
@@ -264,7 +272,9 @@ fn spawn(address: SocketAddr, home: &Home) -> Child {
     if let Some(database) = &home.database {
         command.env("RESTANTE_DATABASE_URL", database).env("RESTANTE_SECRET_KEY", SECRET_KEY);
     }
-    command.stdout(Stdio::null()).spawn().unwrap()
+    let Some(file) = &home.heard else { return command.stdout(Stdio::null()).spawn().unwrap() };
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+    command.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap()
 }
 
 /// The PostgreSQL that the tests of a run share. It must be kept while its databases are used.

@@ -86,7 +86,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "log",
-        help: "What is logged: a level (error, warn, info, debug, trace), or target=level pairs with commas between.",
+        help: "What is logged: a level (error, warn, info, debug, trace), or target=level pairs with commas between. Only this program's own lines: those of libraries may hold what passes through them.",
         default: "info",
         set: |config, text| keep(&mut config.log, text.to_owned()),
     },

@@ -133,8 +133,13 @@ async fn read(mut stream: SplitStream<Socket>, client: &Client, hub: &Hub) -> En
             Ok(Some(frame)) => client.take(frame),
             // Of a newer client.
             Ok(None) => {}
-            Err(fault) => {
-                tracing::warn!(error.message = %fault, client.number = client.number, "a client sent what is no frame");
+            Err(_) => {
+                // The fault quotes what was sent.
+                tracing::warn!(
+                    client.number = client.number,
+                    frame.bytes = bytes.len(),
+                    "a client sent what is no frame"
+                );
                 return End::because("it has sent what is no frame").with(CloseCode::Unsupported);
             }
         }
