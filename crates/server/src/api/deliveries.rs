@@ -55,6 +55,7 @@ pub(crate) struct Wanted {
 /// States of a delivery.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = DeliveryState)]
 pub(crate) enum StateInput {
     Pending,
     Sending,

@@ -33,6 +33,7 @@ use input::{EmailInput, Read};
 /// Emails to be sent, each by itself.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EmailBatch)]
 pub(crate) struct BatchInput {
     /// 1 to 100.
     #[schema(value_type = Vec<EmailInput>)]

@@ -40,7 +40,7 @@ pub(crate) struct EventInput {
     #[serde(rename = "type")]
     event_type: String,
     /// Any JSON. Goes to receivers as it is written here, less white space.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     data: Box<RawValue>,
     /// When it happened; now unless given.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -50,6 +50,7 @@ pub(crate) struct EventInput {
 /// Events to be published, all or none.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EventBatch)]
 pub(crate) struct BatchInput {
     /// 1 to 500.
     events: Vec<EventInput>,

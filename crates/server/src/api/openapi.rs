@@ -30,16 +30,27 @@ pub fn openapi() -> String {
     document["components"]["securitySchemes"] = json!({
         "key": {"type": "http", "scheme": "bearer", "description": "An API key: `rst_live_…` or `rst_test_…`."}
     });
+    let schemas = document["components"]["schemas"].clone();
     let paths = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.iter_mut());
     for (_, item) in paths {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             if method == "get" {
                 operation["x-retry-class"] = json!("read");
             }
+            say_whether_a_body_is_required(operation, &schemas);
             add_common_errors(operation);
         }
     }
     document.to_string()
+}
+
+/// Without a body a call is read as if it had an empty object, so it needs one only for the fields it requires.
+fn say_whether_a_body_is_required(operation: &mut Value, schemas: &Value) {
+    let Some(body) = operation.get_mut("requestBody") else { return };
+    let schema = body["content"]["application/json"]["schema"]["$ref"].as_str();
+    if let Some(schema) = schema.and_then(|it| it.rsplit('/').next()).and_then(|name| schemas.get(name)) {
+        body["required"] = json!(!schema["required"].is_null());
+    }
 }
 
 /// Adds the failures that follow from what an operation takes, and gives all failures their shape.
@@ -52,6 +63,7 @@ fn add_common_errors(operation: &mut Value) {
     let key = !operation["security"].is_null();
     let common = [
         ("400", body, "`malformed_json`"),
+        ("400", takes("path"), "`malformed_path`"),
         ("401", key, "`missing_api_key`, `invalid_api_key` or `revoked_api_key`"),
         ("403", key, "`insufficient_scope`"),
         ("404", takes("path"), "There is no such thing in this workspace"),

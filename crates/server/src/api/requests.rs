@@ -47,6 +47,7 @@ pub(crate) struct Wanted {
 /// What a request's deliveries can sum up to.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = RequestState)]
 enum StateInput {
     Pending,
     Delivered,

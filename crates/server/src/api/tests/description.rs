@@ -1,4 +1,5 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use restante_sdk::calls::{CALLS, Class, named};
 
@@ -130,6 +131,75 @@ fn no_reference_dangles() {
     for reference in found {
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+/// One schema would silently stand for both.
+#[test]
+fn no_two_shapes_have_the_same_name() {
+    fn collect(directory: &Path, found: &mut BTreeMap<String, Vec<String>>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, found);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            let derived = source.split("#[derive(").skip(1).filter_map(|rest| rest.split_once(")]\n"));
+            for (_, item) in derived.filter(|(derives, _)| derives.contains("ToSchema")) {
+                let (attributes, _) = item.split_once(" {").unwrap();
+                let renamed = attributes.split_once("#[schema(as = ").and_then(|(_, it)| it.split_once(")]"));
+                let declared = attributes.rsplit(' ').next().map(|name| name.split('<').next().unwrap());
+                let name = renamed.map_or(declared.unwrap(), |(name, _)| name);
+                found.entry(name.to_owned()).or_default().push(path.display().to_string());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api"), &mut found);
+    assert!(found.len() > 80, "{found:?}");
+    let twice: Vec<_> = found.iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(twice.is_empty(), "give one of them another with #[schema(as = ..)]: {twice:?}");
+}
+
+/// An empty body is read as an empty object.
+#[test]
+fn a_body_is_required_only_for_the_fields_it_requires() {
+    let required = |name: &str| {
+        let operations = operations();
+        let found = operations.iter().find(|(.., operation)| operation["operationId"] == name);
+        found.unwrap().2["requestBody"]["required"].as_bool()
+    };
+    assert_eq!(required("events.publish"), Some(true));
+    assert_eq!(required("templates.render"), Some(false));
+    assert_eq!(required("workspace.update"), Some(false));
+    assert_eq!(required("webhooks.get"), None);
+}
+
+#[test]
+fn what_may_be_several_things_is_described_as_such() {
+    let document: Value = serde_json::from_str(&openapi()).unwrap();
+    let schema = |path: &str| document.pointer(&format!("/components/schemas/{path}")).unwrap();
+    for any in ["EventInput/properties/data", "Event/properties/data"] {
+        assert_eq!(schema(any)["type"], Value::Null, "{any}");
+    }
+    let deliveries: Vec<&Value> =
+        schema("Deliveries/oneOf").as_array().unwrap().iter().map(|it| &it["type"]).collect();
+    assert_eq!(deliveries, ["integer", "array"]);
+    // A whole email has all that is left of one that is gone, so it is the status that tells them apart.
+    assert_eq!(schema("GoneStatus")["enum"], json!(["erased"]));
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_is_refused_as_described() {
+    let world = World::new().await;
+    for (path, method, operation) in operations().iter().filter(|(path, ..)| path.contains('{')) {
+        let parts = path.split(['{', '}']).enumerate();
+        let broken: String = parts.map(|(at, part)| if at % 2 == 0 { part } else { "%FF" }).collect();
+        let answer = world.call(&world.admin, method, &broken, json!({})).await;
+        answer.refused(400, "malformed_path");
+        let described = text(&operation["responses"]["400"], "description");
+        assert!(described.contains("`malformed_path`"), "{method} {path}: {described}");
     }
 }
 

@@ -76,12 +76,18 @@ pub(crate) struct GoneEmail {
     object: &'static str,
     #[schema(value_type = String)]
     id: EmailId,
-    /// `erased`: it ended, whatever its end was.
-    #[schema(example = "erased")]
-    status: &'static str,
+    status: GoneStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     replayed: Option<bool>,
+}
+
+/// What tells it from an email that is still there.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum GoneStatus {
+    /// It ended, whatever its end was.
+    Erased,
 }
 
 impl SentEmail {
@@ -89,7 +95,7 @@ impl SentEmail {
     pub(crate) fn new(id: EmailId, email: Option<Email>) -> Self {
         match email {
             Some(email) => Self::Whole(Box::new(email)),
-            None => Self::Gone(GoneEmail { object: "email", id, status: "erased", replayed: None }),
+            None => Self::Gone(GoneEmail { object: "email", id, status: GoneStatus::Erased, replayed: None }),
         }
     }
 

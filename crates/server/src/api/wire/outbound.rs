@@ -155,16 +155,16 @@ pub(crate) struct Event {
     /// When it happened.
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     data: Box<RawValue>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// How many there are; in an answer about one event, they themselves.
-    #[schema(value_type = Object)]
     deliveries: Deliveries,
 }
 
-#[derive(Debug, Serialize)]
+/// The deliveries of an event: their number, or all of them.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 enum Deliveries {
     Count(u32),
