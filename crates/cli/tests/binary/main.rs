@@ -8,6 +8,7 @@ mod canary;
 mod clients;
 mod commands;
 mod dashboard;
+mod described;
 mod faults;
 mod hostile;
 mod kill;
