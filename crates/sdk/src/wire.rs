@@ -87,4 +87,4 @@ pub use webhook::{
     ListWebhookDeliveries, ListWebhooks, NewSecret, NewWebhook, Order, TestWebhook, Webhook, WebhookChange,
     WebhookSort, WebhookStatus, WebhookTest,
 };
-pub use workspace::{NewWorkspace, Workspace, WorkspaceChange};
+pub use workspace::{NewWorkspace, Quotas, Workspace, WorkspaceChange};

@@ -235,6 +235,8 @@ macro_rules! for_each_promise {
                 workspaces_do_not_see_each_others_records
                 endpoints_follow_a_change_at_once
                 a_workspace_has_at_most_a_thousand_webhooks
+                a_quota_holds_also_for_calls_at_the_same_time
+                a_lowered_quota_takes_nothing_away
                 the_first_word_for_secrets_is_kept
             }
             read {

@@ -222,7 +222,7 @@ pub enum Created {
     /// Its name, or its lookup, is that of another living record.
     NameTaken,
     ParentGone,
-    /// The parent holds as many as it may.
+    /// The parent, or the workspace, holds as many as it may.
     TooMany,
 }
 

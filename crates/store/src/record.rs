@@ -46,7 +46,8 @@ impl Kind {
         }
     }
 
-    /// How many may live under one parent, or in one workspace for a kind without parents; `None`: any number.
+    /// How many may live under one parent, or in one workspace for a kind without parents; `None`: any number. A
+    /// workspace's [`Quotas`] may allow fewer.
     ///
     /// As many endpoints as one message may fan out to.
     pub(crate) const fn most(self) -> Option<usize> {
@@ -155,6 +156,8 @@ pub struct Workspace {
     pub owners: Vec<String>,
     /// Upper bound for its sources, 1 to 365 days.
     pub retention_days_max: u32,
+    #[serde(default, skip_serializing_if = "Quotas::are_unlimited")]
+    pub quotas: Quotas,
     /// Made by the first start. There is one at most, also when several nodes start at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first: bool,
@@ -162,7 +165,45 @@ pub struct Workspace {
 
 impl Workspace {
     pub fn new(name: String, owners: Vec<String>) -> Self {
-        Self { name, owners, retention_days_max: *limits::RETENTION_DAYS.end(), first: false }
+        let retention_days_max = *limits::RETENTION_DAYS.end();
+        Self { name, owners, retention_days_max, quotas: Quotas::default(), first: false }
+    }
+}
+
+/// How many of each may live in a workspace; `None`: as many as there may be anyway. What lives when a quota is lowered
+/// stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quotas {
+    pub sources: Option<u32>,
+    pub webhooks: Option<u32>,
+    pub domains: Option<u32>,
+    pub templates: Option<u32>,
+}
+
+impl Quotas {
+    fn are_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How many records of a kind may live in the workspace.
+    pub(crate) const fn of(&self, kind: Kind) -> Option<u32> {
+        match kind {
+            Kind::Source => self.sources,
+            Kind::Webhook => self.webhooks,
+            Kind::Domain => self.domains,
+            Kind::Template => self.templates,
+            // What is below one of these, what is never made by hand, and what is safer to have than to lack.
+            Kind::Workspace
+            | Kind::Destination
+            | Kind::ApiKey
+            | Kind::BulkRetry
+            | Kind::Replay
+            | Kind::Notice
+            | Kind::Mailboxes
+            | Kind::TemplateVersion
+            | Kind::Suppression => None,
+        }
     }
 }
 

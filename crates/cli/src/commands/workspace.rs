@@ -1,8 +1,8 @@
 //! `restante workspace`: the workspace of the key.
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum as _};
 use restante_sdk::Timestamp;
-use restante_sdk::wire::{Workspace, WorkspaceChange};
+use restante_sdk::wire::{Quotas, Workspace, WorkspaceChange};
 
 use super::sources::change;
 use super::{Act, Session};
@@ -24,6 +24,10 @@ pub(crate) enum Action {
         /// Most days that its sources may keep requests; only for the scope admin
         #[arg(long, value_name = "DAYS")]
         retention_days_max: Option<u32>,
+        /// How many of one kind there may be: sources, webhooks, domains or templates, as sources=10; replaces all, and only
+        /// for the scope admin
+        #[arg(long = "quota", value_name = "KIND=NUMBER", value_parser = quota)]
+        quotas: Vec<(Counted, u32)>,
         /// Take back to its default
         #[arg(long, value_name = "SETTING")]
         reset: Vec<Reset>,
@@ -34,18 +38,49 @@ pub(crate) enum Action {
 pub(crate) enum Reset {
     Owners,
     RetentionDaysMax,
+    Quotas,
+}
+
+/// What a quota counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Counted {
+    Sources,
+    Webhooks,
+    Domains,
+    Templates,
+}
+
+fn quota(text: &str) -> Result<(Counted, u32), String> {
+    let wrong = || "expected sources, webhooks, domains or templates, an equals sign and a number".to_owned();
+    let (kind, number) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((Counted::from_str(kind, false).map_err(|_| wrong())?, number.parse().map_err(|_| wrong())?))
+}
+
+fn together(quotas: &[(Counted, u32)]) -> Option<Quotas> {
+    let mut all = Quotas::default();
+    for (kind, number) in quotas {
+        let quota = match kind {
+            Counted::Sources => &mut all.sources,
+            Counted::Webhooks => &mut all.webhooks,
+            Counted::Domains => &mut all.domains,
+            Counted::Templates => &mut all.templates,
+        };
+        *quota = Some(*number);
+    }
+    (!quotas.is_empty()).then_some(all)
 }
 
 impl Act for Action {
     fn act(self, Session { client, show }: &Session) -> anyhow::Result<()> {
         match self {
             Self::Get => show.one(&client.workspace().get().wait()?),
-            Self::Update { name, owners, retention_days_max, reset } => {
+            Self::Update { name, owners, retention_days_max, quotas, reset } => {
                 let owners = (!owners.is_empty()).then_some(owners);
                 let change = WorkspaceChange {
                     name,
                     owners: change(owners, reset.contains(&Reset::Owners)),
                     retention_days_max: change(retention_days_max, reset.contains(&Reset::RetentionDaysMax)),
+                    quotas: change(together(&quotas), reset.contains(&Reset::Quotas)),
                 };
                 show.one(&client.workspace().update(&change).wait()?)
             }

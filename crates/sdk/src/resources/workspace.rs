@@ -21,7 +21,7 @@ impl<C: Clone> Workspace<C> {
     /// Changes the workspace. Retried.
     ///
     /// Refused with `retention_in_use` (409) when one of its sources keeps for longer than is to be allowed. Scope
-    /// `workspace:write`; `retention_days_max` needs `admin`.
+    /// `workspace:write`; `retention_days_max` and `quotas` need `admin`.
     pub fn update(&self, change: &WorkspaceChange) -> Pending<C, wire::Workspace> {
         Pending::new(&self.client, &calls::WORKSPACE_UPDATE).body(change)
     }

@@ -21,11 +21,28 @@ pub struct Workspace {
     pub credits: Option<i64>,
     /// Most `retention_days` its sources may have.
     pub retention_days_max: u32,
+    /// How many of each there may be in it.
+    #[serde(default)]
+    pub quotas: Quotas,
     /// When it was made.
     pub created_at: Timestamp,
     /// Its first key, with its token; `None` but in the answer that made the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ApiKey>,
+}
+
+/// How many of each there may be in a workspace; `None`: as many as the server allows anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quotas {
+    /// Sources.
+    pub sources: Option<u32>,
+    /// Webhooks, at most 1,000 anyway.
+    pub webhooks: Option<u32>,
+    /// Domains that mail is sent from.
+    pub domains: Option<u32>,
+    /// Templates.
+    pub templates: Option<u32>,
 }
 
 /// A workspace to be made.
@@ -39,6 +56,9 @@ pub struct NewWorkspace {
     /// Most `retention_days` its sources may have, 1 to 365; 365 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_days_max: Option<u32>,
+    /// How many of each there may be in it; without them: as many as the server allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<Quotas>,
 }
 
 impl NewWorkspace {
@@ -60,4 +80,7 @@ pub struct WorkspaceChange {
     /// Most `retention_days` its sources may have, 1 to 365; reset: 365. Only an administrator changes it.
     #[serde(skip_serializing_if = "Change::is_keep")]
     pub retention_days_max: Change<u32>,
+    /// How many of each there may be in it. Replaces all; reset: none has one. Only an administrator changes them.
+    #[serde(skip_serializing_if = "Change::is_keep")]
+    pub quotas: Change<Quotas>,
 }

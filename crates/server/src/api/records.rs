@@ -83,7 +83,10 @@ pub(crate) fn written<T: Kept>(written: Written<T>) -> Result<Record<T>, ApiErro
             let field = if T::KIND == Kind::Template { "slug" } else { "name" };
             Err(ApiError::conflict("name_taken", format!("another one has this {field}")).on(field))
         }
-        Written::TooMany => Err(ApiError::conflict("limit_reached", "there are as many as there may be")),
+        Written::TooMany => Err(ApiError::conflict(
+            "limit_reached",
+            "there are as many as the workspace's quotas, or the server, allow",
+        )),
         Written::Stale => Err(ApiError::conflict("conflict", "somebody else changed this; try again")),
     }
 }

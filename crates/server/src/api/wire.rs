@@ -15,7 +15,7 @@ use restante_core::retry::Schedule;
 use restante_core::{Timestamp, endpoint};
 use restante_store::record::{self, BulkRetryJob, BulkRetryState, Mode, Record};
 use restante_store::{Paged, row};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ApiState;
@@ -242,6 +242,7 @@ pub(crate) struct Workspace {
     credits: Option<i64>,
     /// Most `retention_days` its sources may have.
     retention_days_max: u32,
+    quotas: Quotas,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// Its first key, with its token; only in the answer that made the workspace.
@@ -259,9 +260,34 @@ impl Workspace {
             owners: record.body.owners,
             credits,
             retention_days_max: record.body.retention_days_max,
+            quotas: record.body.quotas.into(),
             created_at: record.created_at,
             key,
         }
+    }
+}
+
+/// How many of each there may be in a workspace. Null, or absent: as many as the server allows anyway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Quotas {
+    sources: Option<u32>,
+    webhooks: Option<u32>,
+    domains: Option<u32>,
+    templates: Option<u32>,
+}
+
+impl From<record::Quotas> for Quotas {
+    fn from(of: record::Quotas) -> Self {
+        let record::Quotas { sources, webhooks, domains, templates } = of;
+        Self { sources, webhooks, domains, templates }
+    }
+}
+
+impl From<Quotas> for record::Quotas {
+    fn from(of: Quotas) -> Self {
+        let Quotas { sources, webhooks, domains, templates } = of;
+        Self { sources, webhooks, domains, templates }
     }
 }
 

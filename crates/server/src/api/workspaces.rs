@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use restante_core::endpoint::Source;
 use restante_core::id::{Tail, WorkspaceId};
 use restante_core::limits;
-use restante_store::record::{Record, Workspace};
+use restante_store::record::{Quotas, Record, Workspace};
 use restante_store::{Page, Start};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -40,6 +40,10 @@ pub(crate) struct WorkspaceInput {
     #[schema(value_type = Option<u32>)]
     #[serde(default)]
     retention_days_max: Change<u32>,
+    /// How many of each there may be in it, all of them; none has one unless set. Only an administrator sets them.
+    #[schema(value_type = Option<wire::Quotas>)]
+    #[serde(default)]
+    quotas: Change<wire::Quotas>,
 }
 
 /// Get the workspace
@@ -69,7 +73,7 @@ pub(crate) async fn update(
     caller: Caller<WorkspaceWrite>,
     Body(input): Body<WorkspaceInput>,
 ) -> Result<Json<wire::Workspace>, ApiError> {
-    if input.retention_days_max != Change::Keep {
+    if input.retention_days_max != Change::Keep || input.quotas != Change::Keep {
         caller.require::<Admin>()?;
     }
     if let Change::Set(days) = input.retention_days_max {
@@ -155,6 +159,11 @@ impl WorkspaceInput {
         apply_name(self.name, &mut workspace.name, &mut faults);
         self.owners.apply(&mut workspace.owners, Vec::new());
         self.retention_days_max.apply(&mut workspace.retention_days_max, *limits::RETENTION_DAYS.end());
+        match self.quotas {
+            Change::Keep => {}
+            Change::Reset => workspace.quotas = Quotas::default(),
+            Change::Set(quotas) => workspace.quotas = quotas.into(),
+        }
         faults.unless(workspace.owners.len() <= OWNERS_MAX, "owners", "must be at most 20");
         for (index, owner) in workspace.owners.iter().enumerate() {
             faults.unless(is_address(owner), &format!("owners[{index}]"), "must be a mail address");

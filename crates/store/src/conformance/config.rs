@@ -10,7 +10,7 @@ use restante_core::limits::WEBHOOKS_PER_WORKSPACE_MAX;
 use tokio::task::JoinSet;
 
 use super::{Origin, World, failed, ok};
-use crate::record::{ApiKey, Kept, Kind, Mode, Record, Written};
+use crate::record::{ApiKey, Kept, Kind, Mode, Quotas, Record, Template, TemplateText, Workspace, Written};
 use crate::row::{DeliveryFilter, RequestFilter};
 use crate::{Accepted, Page, Settled, Start, Withdraw};
 
@@ -283,6 +283,55 @@ pub async fn a_workspace_has_at_most_a_thousand_webhooks(mut world: World) {
     assert_eq!(make(&mut world, None, body.clone()).await, Written::TooMany);
     world.workspace = world.new_workspace("second").await;
     assert!(matches!(make(&mut world, None, body).await, Written::Done(_)), "the limit is each one's own");
+}
+
+fn template(number: usize) -> Template {
+    let draft = TemplateText { subject: "s".into(), html: None, text: None, props: serde_json::Map::new() };
+    let (name, slug) = (format!("template {number}"), format!("template-{number}"));
+    Template { name, slug, description: None, draft, published: None }
+}
+
+async fn set_quotas(world: &World, quotas: Quotas) {
+    let mut workspace =
+        world.store.get::<Workspace>(world.workspace, world.workspace).await.unwrap().unwrap();
+    workspace.body.quotas = quotas;
+    assert!(matches!(world.store.put(workspace, world.now).await.unwrap(), Written::Done(_)));
+}
+
+pub async fn a_quota_holds_also_for_calls_at_the_same_time(mut world: World) {
+    set_quotas(&world, Quotas { webhooks: Some(3), templates: Some(5), ..Quotas::default() }).await;
+    let mut calls = JoinSet::new();
+    for number in 0..20 {
+        let (store, body, tail) = (Arc::clone(&world.store), template(number), world.tail());
+        let (workspace, now) = (world.workspace, world.now);
+        calls.spawn(async move { store.make(Some(workspace), None, body, tail, now).await.unwrap() });
+    }
+    let made = calls.join_all().await;
+    let refused = made.iter().filter(|it| matches!(it, Written::TooMany)).count();
+    assert_eq!((made.len(), refused), (20, 15));
+
+    let first = world.webhook().await;
+    let body = world.store.get::<Webhook>(world.workspace, first).await.unwrap().unwrap().body;
+    for _ in 0..2 {
+        assert!(matches!(make(&mut world, None, body.clone()).await, Written::Done(_)));
+    }
+    assert_eq!(make(&mut world, None, body.clone()).await, Written::TooMany);
+    world.source("without a quota").await;
+    world.workspace = world.new_workspace("second").await;
+    assert!(matches!(make(&mut world, None, body).await, Written::Done(_)), "quotas are each one's own");
+}
+
+pub async fn a_lowered_quota_takes_nothing_away(mut world: World) {
+    let sources = [world.source("a").await, world.source("b").await];
+    set_quotas(&world, Quotas { sources: Some(1), ..Quotas::default() }).await;
+    let body = source_record(&world, &sources[0]).await.body;
+    let another = |name: &str| Source { name: name.into(), token: format!("token-{name}"), ..body.clone() };
+    assert_eq!(make(&mut world, None, another("c")).await, Written::TooMany);
+    for source in &sources {
+        world.send(source).await;
+    }
+    set_quotas(&world, Quotas::default()).await;
+    assert!(matches!(make(&mut world, None, another("c")).await, Written::Done(_)));
 }
 
 pub async fn the_first_word_for_secrets_is_kept(world: World) {

@@ -11,20 +11,21 @@ use super::Fault;
 use super::codec::int;
 use super::config::{Config, RecordRow, Standing, find_record, parse};
 use super::tx::{Access, Tx};
-use crate::record::{Draft, Kind, Raw};
+use crate::record::{Draft, Kind, Raw, Workspace};
 use crate::{Created, Updated};
 
 impl Tx {
     /// See [`crate::Store::create`].
     pub(super) async fn create(&mut self, draft: &Draft, now: Timestamp) -> Result<Created, Fault> {
         self.may_change(draft.kind)?;
-        let workspace = match draft.workspace {
+        let owner = match draft.workspace {
             Some(id) => match find_record(self, Kind::Workspace, id.uuid()).await? {
-                Some(record) if record.deleted_at.is_none() => Some(record.row),
+                Some(record) if record.deleted_at.is_none() => Some(record),
                 Some(_) | None => return Ok(Created::ParentGone),
             },
             None => None,
         };
+        let workspace = owner.as_ref().map(|owner| owner.row);
         let parent = match draft.parent {
             Some(uuid) => match self.find_parent(draft.kind, uuid, workspace).await? {
                 Some(parent) => Some(parent),
@@ -32,7 +33,15 @@ impl Tx {
             },
             None => None,
         };
-        if self.is_full(draft.kind, workspace, parent).await? {
+        let quota = match &owner {
+            Some(owner) => parse::<Workspace>(&owner.raw.body)?.quotas.of(draft.kind),
+            None => None,
+        };
+        if quota.is_some() {
+            // Of those who make one at the same time each must see those before it.
+            self.execute("SELECT 1 FROM record WHERE row = $1 FOR UPDATE", &[&workspace]).await?;
+        }
+        if self.is_full(draft.kind, quota, workspace, parent).await? {
             return Ok(Created::TooMany);
         }
         let Some((_, uuid)) = self.insert_unless_taken(draft, workspace, parent, now).await? else {
@@ -69,8 +78,15 @@ impl Tx {
     }
 
     /// Whether as many live there as may.
-    async fn is_full(&self, kind: Kind, workspace: Option<i64>, parent: Option<i64>) -> Result<bool, Fault> {
-        let Some(most) = kind.most() else { return Ok(false) };
+    async fn is_full(
+        &self,
+        kind: Kind,
+        quota: Option<u32>,
+        workspace: Option<i64>,
+        parent: Option<i64>,
+    ) -> Result<bool, Fault> {
+        let quota = quota.map(|quota| usize::try_from(quota).unwrap_or(usize::MAX));
+        let Some(most) = kind.most().into_iter().chain(quota).min() else { return Ok(false) };
         let (statement, owner) = match kind.parent() {
             Some(_) => {
                 ("SELECT count(*) FROM record WHERE kind = $1 AND parent = $2 AND deleted_at IS NULL", parent)

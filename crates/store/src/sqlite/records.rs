@@ -12,7 +12,7 @@ use super::Fault;
 use super::config::{Config, RecordRow, Standing, balance, find_record, parse};
 use super::engine::Engine;
 use crate::endpoint::Settings;
-use crate::record::{Draft, Kind, Raw};
+use crate::record::{Draft, Kind, Raw, Workspace};
 use crate::{Created, Updated, Withdraw};
 
 impl Engine {
@@ -21,13 +21,14 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn create(&mut self, draft: &Draft, now: Timestamp) -> Result<Created, Fault> {
-        let workspace = match draft.workspace {
+        let owner = match draft.workspace {
             Some(id) => match find_record(&self.conn, Kind::Workspace, id.uuid())? {
-                Some(record) if record.deleted_at.is_none() => Some(record.row),
+                Some(record) if record.deleted_at.is_none() => Some(record),
                 Some(_) | None => return Ok(Created::ParentGone),
             },
             None => None,
         };
+        let workspace = owner.as_ref().map(|owner| owner.row);
         let parent = match draft.parent {
             Some(uuid) => match find_parent(&self.conn, draft.kind, uuid, workspace)? {
                 Some(parent) => Some(parent),
@@ -35,7 +36,11 @@ impl Engine {
             },
             None => None,
         };
-        if self.is_full(draft.kind, workspace, parent)? {
+        let quota = match &owner {
+            Some(owner) => parse::<Workspace>(&owner.raw.body)?.quotas.of(draft.kind),
+            None => None,
+        };
+        if self.is_full(draft.kind, quota, workspace, parent)? {
             return Ok(Created::TooMany);
         }
         let (name, lookup) = (draft.name.as_deref(), draft.lookup.as_deref());
@@ -50,8 +55,15 @@ impl Engine {
     }
 
     /// Whether as many live there as may.
-    fn is_full(&self, kind: Kind, workspace: Option<i64>, parent: Option<i64>) -> Result<bool, Fault> {
-        let Some(most) = kind.most() else { return Ok(false) };
+    fn is_full(
+        &self,
+        kind: Kind,
+        quota: Option<u32>,
+        workspace: Option<i64>,
+        parent: Option<i64>,
+    ) -> Result<bool, Fault> {
+        let quota = quota.map(|quota| usize::try_from(quota).unwrap_or(usize::MAX));
+        let Some(most) = kind.most().into_iter().chain(quota).min() else { return Ok(false) };
         let (statement, owner) = match kind.parent() {
             Some(_) => {
                 ("SELECT count(*) FROM record WHERE kind = ?1 AND parent = ?2 AND deleted_at IS NULL", parent)

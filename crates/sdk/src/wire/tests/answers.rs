@@ -174,11 +174,12 @@ fn workspaces_keys_and_credits_come_back() {
     assert_eq!(listed.scopes, [Scope::EmailsSend, Scope::Other("x:y".into())]);
     let workspace: Workspace = answered(&format!(
         r#"{{"object":"workspace","id":"ws_1","name":"w","owners":["a@example.com"],"credits":null,
-        "retention_days_max":365,"created_at":"2026-11-29T23:19:41.000Z","key":{key},"token":"rst_live_1"}}}}"#
+        "retention_days_max":365,"quotas":{{"sources":null,"webhooks":3,"domains":null,"templates":null}},
+        "created_at":"2026-11-29T23:19:41.000Z","key":{key},"token":"rst_live_1"}}}}"#
     ));
     assert!(!format!("{workspace:?}").contains("rst_live_1"));
     answered::<Workspace>(
-        r#"{"object":"workspace","id":"ws_1","name":"w","owners":[],"credits":-3,"retention_days_max":30,
+        r#"{"object":"workspace","id":"ws_1","name":"w","owners":[],"credits":-3,"retention_days_max":30,"quotas":{"sources":null,"webhooks":3,"domains":null,"templates":null},
         "created_at":"2026-11-29T23:19:41.000Z"}"#,
     );
     let credits: Credits = answered(

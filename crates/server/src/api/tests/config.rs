@@ -165,7 +165,9 @@ async fn a_workspace_is_read_and_changed() {
     assert_eq!(
         workspace,
         json!({"object": "workspace", "id": workspace["id"], "name": "Default", "owners": ["ops@a.example"],
-            "credits": null, "retention_days_max": 365, "created_at": "2026-11-29T23:19:41.000Z"})
+            "credits": null, "retention_days_max": 365,
+            "quotas": {"sources": null, "webhooks": null, "domains": null, "templates": null},
+            "created_at": "2026-11-29T23:19:41.000Z"})
     );
     let change = json!({"name": "Ours", "owners": ["a@b.example"], "retention_days_max": 60});
     let changed = world.patch("/v1/workspace", change).await.expect(200);
@@ -175,11 +177,31 @@ async fn a_workspace_is_read_and_changed() {
         (json!({"owners": ["nobody"]}), "owners[0]"),
         (json!({"owners": ["a@b", "a b@c"]}), "owners[1]"),
         (json!({"retention_days_max": 0}), "retention_days_max"),
+        (json!({"quotas": {"mailboxes": 1}}), "quotas.mailboxes"),
+        (json!({"quotas": {"sources": -1}}), "quotas.sources"),
     ] {
         assert_eq!(world.patch("/v1/workspace", body).await.refused(422, "invalid_field")["param"], param);
     }
     let error = world.post("/v1/sources", json!({"name": "n", "retention_days": 61})).await;
     assert_eq!(error.refused(422, "invalid_field")["param"], "retention_days");
+}
+
+#[tokio::test]
+async fn an_administrator_sets_how_many_there_may_be() {
+    let world = World::new().await;
+    let quotas = json!({"quotas": {"sources": 1}});
+    let changed = world.patch("/v1/workspace", quotas.clone()).await.expect(200);
+    assert_eq!(
+        changed["quotas"],
+        json!({"sources": 1, "webhooks": null, "domains": null, "templates": null})
+    );
+    world.post("/v1/sources", json!({"name": "one"})).await.expect(201);
+    let error = world.post("/v1/sources", json!({"name": "two"})).await.refused(409, "limit_reached");
+    assert!(text(&error, "message").contains("quotas"), "{error}");
+    let key = world.key(json!(["workspace:write"])).await;
+    world.call(&key, "PATCH", "/v1/workspace", quotas).await.refused(403, "insufficient_scope");
+    world.patch("/v1/workspace", json!({"quotas": null})).await.expect(200);
+    world.post("/v1/sources", json!({"name": "two"})).await.expect(201);
 }
 
 #[tokio::test]

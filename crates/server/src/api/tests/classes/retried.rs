@@ -164,7 +164,8 @@ fn set_of_emails() -> Vec<(Row, Then)> {
 }
 
 fn set_of_the_rest() -> Vec<(Row, Then)> {
-    let workspace = json!({"name": "Ours", "owners": ["a@b.example"], "retention_days_max": 60});
+    let workspace = json!({"name": "Ours", "owners": ["a@b.example"], "retention_days_max": 60,
+        "quotas": {"webhooks": 10}});
     let jane = json!({"email": "\"jane\"@Y.example"});
     let props = json!({"props": {"name": "<Jo>"}});
     [
@@ -173,7 +174,7 @@ fn set_of_the_rest() -> Vec<(Row, Then)> {
             "workspace.update",
             "back to the defaults",
             &[],
-            json!({"owners": null, "retention_days_max": null}),
+            json!({"owners": null, "retention_days_max": null, "quotas": null}),
         ),
         row(
             "keys.update",
