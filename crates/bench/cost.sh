@@ -78,6 +78,6 @@ kill -INT $tracer
 wait $tracer || true
 end
 
-callgrind_annotate --inclusive=yes --threshold=100 "$work/callgrind" >"$work/inclusive"
-callgrind_annotate --inclusive=yes --threshold=100 --tree=caller "$work/callgrind" >"$work/callers"
+callgrind_annotate --auto=no --inclusive=yes --threshold=100 "$work/callgrind" >"$work/inclusive"
+callgrind_annotate --auto=no --inclusive=yes --threshold=100 --tree=caller "$work/callgrind" >"$work/callers"
 python3 crates/bench/cost.py "$work" $((requests * destinations)) "$requests"
