@@ -328,7 +328,7 @@ pub async fn a_lowered_quota_takes_nothing_away(mut world: World) {
     let another = |name: &str| Source { name: name.into(), token: format!("token-{name}"), ..body.clone() };
     assert_eq!(make(&mut world, None, another("c")).await, Written::TooMany);
     for source in &sources {
-        world.send(source).await;
+        world.receive(source).await;
     }
     set_quotas(&world, Quotas::default()).await;
     assert!(matches!(make(&mut world, None, another("c")).await, Written::Done(_)));
