@@ -12,6 +12,7 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::migrate::{refuses, talk};
 use crate::process::{Caller, Process, data_directory};
 use crate::sink::Sink;
 
@@ -38,24 +39,10 @@ fn restore(file: &Path, data: &Path) -> Output {
     restante(&["restore", text(file), "--data", text(data)]).output().unwrap()
 }
 
-fn talk(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
 /// What a command that must succeed prints.
 fn shown(output: &Output) -> String {
     assert!(output.status.success(), "{}", talk(output));
     String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// The refusal says what it should, and has this exit code.
-fn refuses(output: &Output, code: i32, words: &[&str]) {
-    let talk = talk(output);
-    assert_eq!(output.status.code(), Some(code), "{talk}");
-    for word in words.iter().chain(&["error: ", "hint: "]) {
-        assert!(talk.contains(word), "{word} is missing: {talk}");
-    }
-    assert!(output.stdout.is_empty());
 }
 
 /// A server with a source whose one destination is paused.

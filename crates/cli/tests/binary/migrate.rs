@@ -13,12 +13,12 @@ fn migrate(from: &str, to: &str) -> Output {
     command.args(["migrate", "--from", from, "--to", to]).env_clear().output().unwrap()
 }
 
-fn talk(output: &Output) -> String {
+pub(crate) fn talk(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// The refusal says what it should, and has this exit code.
-fn refuses(output: &Output, code: i32, words: &[&str]) {
+pub(crate) fn refuses(output: &Output, code: i32, words: &[&str]) {
     let talk = talk(output);
     assert_eq!(output.status.code(), Some(code), "{talk}");
     for word in words.iter().chain(&["error: ", "hint: "]) {
