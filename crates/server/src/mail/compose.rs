@@ -33,6 +33,8 @@ pub(super) mod tests;
 
 /// Longest left side of a Message-ID, in bytes.
 const MESSAGE_ID_BYTES_MAX: usize = 255;
+/// Longest file name between quotes, with its escapes: the longest that is never folded.
+const QUOTED_FILENAME_BYTES_MAX: usize = 60;
 
 /// What a composed email is told apart by. The same email and identity give the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,10 +189,14 @@ fn file<'a>(file: &'a Attachment, disposition: &'static str) -> MimePart<'a> {
     }
 }
 
-/// Where a file belongs, and its name. One that looks like an encoded word (RFC 2047) would be read as another name:
-/// many readers decode these in parameters. So it is written as other character sets are (RFC 2231), of at most 800 bytes.
+/// Where a file belongs, and its name, which is read as it was written.
+///
+/// Two kinds are written as other character sets are (RFC 2231), as many readers make something else of them: one that
+/// looks like an encoded word (RFC 2047), and one too long for a line, which would be folded between its quotes.
 fn placed<'a>(disposition: &'static str, filename: &'a str) -> HeaderType<'a> {
-    if filename.is_ascii() && filename.contains("=?") {
+    let escapes = filename.bytes().filter(|byte| b"\"\\".contains(byte)).count();
+    let is_plain = !filename.contains("=?") && filename.len() + escapes <= QUOTED_FILENAME_BYTES_MAX;
+    if filename.is_ascii() && !is_plain {
         let encoded = utf8_percent_encode(filename, NON_ALPHANUMERIC);
         return Raw::new(format!("{disposition}; filename*=utf-8''{encoded}")).into();
     }
