@@ -44,7 +44,7 @@ impl Post {
 
 /// A body of exactly `body_bytes` bytes: `{"sent_at_us":…,"n":…,"pad":"xxx…"}`.
 ///
-/// `sent_at_us` is in microseconds since 1970, `n` numbers the requests of one run from 0. A `body_bytes` below
+/// `sent_at_us` is in microseconds of the steady clock, `n` numbers the requests of one run from 0. A `body_bytes` below
 /// [`BODY_BYTES_MIN`] may give a longer body.
 pub(crate) fn write(sent_at_us: u64, n: u64, body_bytes: usize) -> Bytes {
     let mut body = Vec::with_capacity(body_bytes.max(BODY_BYTES_MIN));
@@ -88,7 +88,7 @@ const TIMESTAMP: &str = "2026-01-01T00:00:00.000Z";
 /// Where a body made by [`write()`] begins at the latest.
 const BEGINS_WITHIN: usize = 256;
 
-/// The time in a body made by [`write()`], or in an event around one, in microseconds since 1970; `None` for any other
+/// The time in a body made by [`write()`], or in an event around one, in microseconds of the steady clock; `None` for any other
 /// body.
 pub(crate) fn sent_at_us(body: &[u8]) -> Option<u64> {
     let head = &body[..body.len().min(BEGINS_WITHIN)];

@@ -13,13 +13,19 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The wall clock in microseconds since 1970, for latencies between processes of one machine.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "generator and receiver are two processes that share only this clock"
-)]
-pub(crate) fn unix_us() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros)
+/// The monotonic clock in microseconds since the machine started, for latencies between processes: they share it, and
+/// nobody sets it.
+pub(crate) fn steady_us() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(now.tv_sec) * 1_000_000 + part(now.tv_nsec) / 1_000
+}
+
+/// The wall clock in milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "what is stored by hand has the time of day, as in a server")]
+pub(crate) fn unix_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A duration in whole microseconds.

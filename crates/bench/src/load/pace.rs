@@ -20,7 +20,7 @@ pub(super) struct Turn {
     pub(super) n: u64,
     /// When it was due: now in a closed loop, by the rate in an open one. Latency counts from here.
     pub(super) due: Instant,
-    /// The same by the wall clock, in microseconds since 1970.
+    /// The same for other processes, in microseconds of the steady clock.
     pub(super) due_us: u64,
 }
 
@@ -75,7 +75,7 @@ impl Pace {
             .taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < wanted).then_some(n + 1))
             .ok()?;
-        Some(Turn { n, due, due_us: clock::unix_us() })
+        Some(Turn { n, due, due_us: clock::steady_us() })
     }
 
     /// Turns dealt out so far.
@@ -86,7 +86,7 @@ impl Pace {
 
 /// Sends each turn at its due time until the run is over or nobody listens.
 fn tick(start: Instant, rate: f64, until: Until, turns: &UnboundedSender<Turn>) {
-    let start_us = clock::unix_us();
+    let start_us = clock::steady_us();
     for n in 0..until.count.unwrap_or(u64::MAX) {
         let offset = due_offset(n, rate);
         if until.after.is_some_and(|after| offset >= after) {

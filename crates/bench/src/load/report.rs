@@ -22,7 +22,7 @@ pub(crate) struct Report {
     pub(crate) errors: u64,
     /// Requests without an answer when the run gave up.
     pub(crate) unanswered: u64,
-    /// When the first request was due and when the last answer came, in microseconds since 1970.
+    /// When the first request was due and when the last answer came, in microseconds of the steady clock.
     pub(crate) first_sent_us: u64,
     pub(crate) last_answer_us: u64,
     pub(crate) acks_per_second: f64,
@@ -54,7 +54,7 @@ impl Tally {
     /// Counts the answer to `turn`, status and latency in microseconds; `None` when it broke off.
     pub(super) fn record(&mut self, turn: &Turn, answer: Option<(StatusCode, u64)>) {
         self.first_sent_us = self.first_sent_us.min(turn.due_us);
-        self.last_answer_us = clock::unix_us().max(self.last_answer_us);
+        self.last_answer_us = clock::steady_us().max(self.last_answer_us);
         match answer {
             Some((status, latency_us)) => {
                 *self.statuses.entry(status.as_u16()).or_default() += 1;

@@ -57,7 +57,7 @@ pub(super) struct Counters {
 /// What has arrived at the sink.
 pub(super) struct Arrived {
     pub(super) counters: Counters,
-    /// When the last of them was seen, in microseconds since 1970: up to a hundredth of a second late.
+    /// When the last of them was seen, in microseconds of the steady clock: up to a hundredth of a second late.
     pub(super) last_us: u64,
 }
 
@@ -128,9 +128,9 @@ impl Programs {
         command.args(["-d", "-s", &sessions.to_string(), "-m", &mails.to_string(), "-l", &bytes.to_string()]);
         command.args(["-f", "a@x.example", "-t", "b@y.example", &sink.address.to_string()]);
         command.stdin(Stdio::null()).kill_on_drop(true);
-        let start_us = clock::unix_us();
+        let start_us = clock::steady_us();
         let done = command.output().await.context("cannot start smtp-source")?;
-        let end_us = clock::unix_us();
+        let end_us = clock::steady_us();
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "smtp-source failed: {}", said.trim());
         Ok(per_second(mails, start_us, end_us))
@@ -149,13 +149,13 @@ impl MailSink {
 
     /// What has arrived once that are `mails` since its start, or once nothing new arrived for [`STILL_MAX`].
     pub(super) async fn wait_for(&self, mails: u64) -> Result<Arrived> {
-        let mut arrived = Arrived { counters: self.counters()?, last_us: clock::unix_us() };
+        let mut arrived = Arrived { counters: self.counters()?, last_us: clock::steady_us() };
         let mut since = clock::now();
         while arrived.counters.mails < mails && clock::now().duration_since(since) < STILL_MAX {
             sleep(LOOK_EVERY).await;
             let counters = self.counters()?;
             if counters.mails != arrived.counters.mails {
-                arrived = Arrived { counters, last_us: clock::unix_us() };
+                arrived = Arrived { counters, last_us: clock::steady_us() };
                 since = clock::now();
             }
         }

@@ -37,7 +37,7 @@ pub(crate) struct Stats {
     /// Requests that were open at once at slow paths: at most, and before the first of them was answered.
     pub(crate) open_max: u64,
     pub(crate) first_wave: u64,
-    /// First and last arrival, in microseconds since 1970; 0 when nothing arrived.
+    /// First and last arrival, in microseconds of the steady clock; 0 when nothing arrived.
     pub(crate) first_us: u64,
     pub(crate) last_us: u64,
     /// From `sent_at_us` in the body to the arrival, of those arrivals that have it.
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     pub(super) fn arrive(&self, path: &str, headers: &HeaderMap, body: &[u8]) {
-        let now_us = clock::unix_us();
+        let now_us = clock::steady_us();
         let name = self
             .identity
             .as_ref()
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn latency_counts_from_the_time_in_the_body() {
         let tally = Tally::new(None);
-        let long_ago_us = clock::unix_us() - 5_000_000;
+        let long_ago_us = clock::steady_us() - 5_000_000;
         tally.arrive("/", &HeaderMap::new(), &body::write(long_ago_us, 0, 512));
         let latency = tally.stats().latency;
         assert_eq!(latency.count, 1);

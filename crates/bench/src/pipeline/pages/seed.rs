@@ -473,7 +473,7 @@ fn frozen(index: u64) -> Frozen {
 }
 
 fn wall() -> Timestamp {
-    Timestamp::from_millis(i64::try_from(clock::unix_us() / 1_000).unwrap_or(i64::MAX))
+    Timestamp::from_millis(clock::unix_ms())
 }
 
 /// Holds what was leased until it is settled.

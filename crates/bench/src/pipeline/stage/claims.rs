@@ -180,7 +180,7 @@ impl Stage {
         let feeding =
             self.fill.feed(&self.database, lanes, Arc::clone(&self.hands), Arc::clone(&stop)).await?;
         let (mut found, mut empty, mut rows) = (Latencies::new(), Latencies::new(), 0);
-        let (start, start_us) = (clock::now(), clock::unix_us());
+        let (start, start_us) = (clock::now(), clock::steady_us());
         while clock::now().duration_since(start).as_secs_f64() < seconds {
             self.hands.until_room().await;
             let begun = clock::now();
@@ -194,7 +194,7 @@ impl Stage {
                 let _ = timeout(WAIT_MAX, self.store.due().notified()).await;
             }
         }
-        let rows_per_second = per_second(rows, start_us, clock::unix_us());
+        let rows_per_second = per_second(rows, start_us, clock::steady_us());
         stop.store(true, Ordering::Release);
         self.fill.next = feeding.await.context("the rows could not be added")??;
         let settle = self.hands.settle_latencies();
@@ -208,5 +208,5 @@ async fn open(database: &Database) -> Result<Arc<Postgres>> {
 }
 
 fn now() -> Timestamp {
-    Timestamp::from_millis(i64::try_from(clock::unix_us() / 1_000).unwrap_or(i64::MAX))
+    Timestamp::from_millis(clock::unix_ms())
 }
