@@ -6,23 +6,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::client::conn::TrySendError;
+use hyper::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{HeaderMap, Method, Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use restante_core::limits::{MAX_IN_FLIGHT, TIMEOUT_SECONDS};
+use restante_core::limits::MAX_IN_FLIGHT;
 use restante_core::{FailureKind, Outcome, Timestamp};
 use tokio::time::{Instant, timeout_at};
 
 use super::ChannelConfig;
-use super::guard::{Dialer, Resolve, SystemResolver};
-use limit::Limited;
+use super::guard::{DialFault, Dialer, Resolve, SystemResolver};
+use body::Tail;
+use connect::Connector;
+use fault::Fault;
+use pool::{Carrier, Origin, Pool};
 
 mod body;
+mod connect;
 mod fault;
 mod headers;
-mod limit;
+mod line;
+mod pool;
 mod retry_after;
 #[cfg(test)]
 mod tests;
@@ -42,8 +45,6 @@ const IDLE_MAX: Duration = Duration::from_secs(4);
 /// Idle connections kept per origin: as many as one endpoint uses at once at most. Several endpoints may share an
 /// origin; closing what is needed again in a millisecond costs more than the attempt.
 const IDLE_CONNECTIONS_MAX: usize = *MAX_IN_FLIGHT.end() as usize;
-/// How long a connection may take to be made once no attempt waits for it any more: as long as any attempt.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(*TIMEOUT_SECONDS.end() as u64);
 /// How often an HTTP/2 connection with a request on it is asked whether it is still there, and how long it may
 /// take to answer. Without it a dead connection would fail every delivery to its origin for many minutes.
 const HTTP2_PING: Duration = Duration::from_secs(5);
@@ -67,12 +68,13 @@ pub struct Outgoing {
     pub timeout: Duration,
 }
 
-/// Sends requests and keeps connections for the next ones, a pool per origin.
+/// Sends requests and keeps connections for the next ones, by origin.
 ///
-/// Cheap to clone; clones share the pool. One per runtime: connections live on the runtime that opened them.
+/// Cheap to clone; clones share the connections. One per runtime: connections live on the runtime that opened them.
 #[derive(Clone)]
 pub struct HttpChannel {
-    client: Client<Limited<HttpsConnector<Dialer>>, Full<Bytes>>,
+    connector: Arc<Connector>,
+    pool: Arc<Pool>,
 }
 
 impl HttpChannel {
@@ -89,25 +91,9 @@ impl HttpChannel {
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn with_resolver(config: &ChannelConfig, resolver: Arc<dyn Resolve>) -> Result<Self, SetupFault> {
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(client_config(config.extra_ca_file.as_deref())?)
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(Dialer::new(config.rules.clone(), resolver));
-        let client = Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .http1_max_buf_size(RESPONSE_HEAD_BYTES_MAX)
-            .http2_max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
-            .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
-            .http2_keep_alive_interval(HTTP2_PING)
-            .http2_keep_alive_timeout(HTTP2_PING)
-            // Only for requests of which nothing was written: the pool gave out a connection that had ended.
-            .retry_canceled_requests(true)
-            .build(Limited { connector, time: CONNECT_TIME_MAX });
-        Ok(Self { client })
+        let tls = client_config(config.extra_ca_file.as_deref())?;
+        let connector = Connector::new(Dialer::new(config.rules.clone(), resolver), tls);
+        Ok(Self { connector: Arc::new(connector), pool: Arc::default() })
     }
 
     /// Makes the attempt; returns as soon as the response head is read.
@@ -119,10 +105,9 @@ impl HttpChannel {
     pub async fn send(&self, out: Outgoing, now: impl FnOnce() -> Timestamp) -> Outcome {
         let until = Instant::now() + out.timeout;
         match self.exchange(out, until).await {
-            Ok(response) => {
-                let outcome = outcome_of(&response, now);
-                body::discard(response.into_body());
-                outcome
+            Ok((response, tail)) => {
+                body::discard(tail);
+                outcome_of(&response, now)
             }
             Err(outcome) => outcome,
         }
@@ -140,33 +125,86 @@ impl HttpChannel {
     ) -> (Outcome, Bytes) {
         let until = Instant::now() + out.timeout;
         match self.exchange(out, until).await {
-            Ok(response) => {
+            Ok((response, tail)) => {
                 let outcome = outcome_of(&response, now);
-                (outcome, body::read_then_discard(response.into_body(), bytes_max, until).await)
+                (outcome, body::read_then_discard(tail, bytes_max, until).await)
             }
             Err(outcome) => (outcome, Bytes::new()),
         }
     }
 
-    async fn exchange(&self, out: Outgoing, until: Instant) -> Result<Response<Incoming>, Outcome> {
+    async fn exchange(&self, out: Outgoing, until: Instant) -> Result<(Response<()>, Tail), Outcome> {
         let time = out.timeout;
         let request = request(out).map_err(|message| Outcome::failed(FailureKind::Connect, message))?;
-        let exchange = async {
-            // Lets the runtime look at its sockets first. A peer may have closed the connection that waits in the
-            // pool while this thread was busy, and writing to it would be a failed attempt. After this the closed
-            // ones are out of the pool, for their tasks run before this one, provided that this one is a task too.
-            tokio::task::yield_now().await;
-            self.client.request(request).await
-        };
-        match timeout_at(until, exchange).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(fault::outcome(&error)),
+        match timeout_at(until, self.carry(request)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(fault)) => Err(fault::outcome(&fault)),
             Err(_) => Err(Outcome::failed(FailureKind::Timeout, format!("no response within {time:?}"))),
         }
     }
+
+    /// Brings a request to its receiver, over a free connection if there is one.
+    async fn carry(&self, mut request: Request<Full<Bytes>>) -> Result<(Response<()>, Tail), Fault> {
+        // Lets the runtime look at its sockets first. A peer may have closed a free connection while this thread was
+        // busy, and writing to it would be a failed attempt.
+        tokio::task::yield_now().await;
+        let target = request.uri().clone();
+        let origin = Origin::of(&target).ok_or(DialFault::Host)?;
+        while let Some(carrier) = self.pool.take(&origin) {
+            let is_shared = matches!(carrier, Carrier::Shared(_));
+            match send_on(carrier, request, &target).await {
+                Ok(answer) => return Ok(answer),
+                Err(mut error) => match error.take_message() {
+                    // It had ended before anything was written.
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error().into()),
+                },
+            }
+            if is_shared {
+                self.pool.forget_shared(&origin);
+            }
+        }
+        let carrier = self.connector.connect(&target, &origin, &self.pool).await?;
+        send_on(carrier, request, &target).await.map_err(|error| error.into_error().into())
+    }
 }
 
-fn outcome_of(response: &Response<Incoming>, now: impl FnOnce() -> Timestamp) -> Outcome {
+async fn send_on(
+    carrier: Carrier,
+    mut request: Request<Full<Bytes>>,
+    target: &Uri,
+) -> Result<(Response<()>, Tail), TrySendError<Request<Full<Bytes>>>> {
+    let (response, lent): (Response<Incoming>, _) = match carrier {
+        Carrier::Line(mut lent) => {
+            *request.uri_mut() = target.path_and_query().cloned().map(Uri::from).unwrap_or_default();
+            if let Some(host) = host(target) {
+                request.headers_mut().insert(HOST, host);
+            }
+            (lent.line.send(request).await?, Some(lent))
+        }
+        Carrier::Shared(mut shared) => {
+            // It has the host in its target.
+            *request.uri_mut() = target.clone();
+            request.headers_mut().remove(HOST);
+            (shared.try_send_request(request).await?, None)
+        }
+    };
+    let (head, body) = response.into_parts();
+    Ok((Response::from_parts(head, ()), Tail::new(body, lent)))
+}
+
+/// The `Host` header: the authority, without the port that the scheme implies.
+fn host(target: &Uri) -> Option<HeaderValue> {
+    let implied = if target.scheme_str() == Some("http") { 80 } else { 443 };
+    let host = target.host()?;
+    match target.port_u16().filter(|port| *port != implied) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")),
+        None => HeaderValue::from_str(host),
+    }
+    .ok()
+}
+
+fn outcome_of(response: &Response<()>, now: impl FnOnce() -> Timestamp) -> Outcome {
     let wish = response.headers().get(RETRY_AFTER);
     let wish = wish.filter(|_| !response.status().is_success());
     Outcome::of_status(response.status().as_u16(), wish.and_then(|wish| retry_after(wish.as_bytes(), now())))

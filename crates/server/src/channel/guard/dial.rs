@@ -1,20 +1,13 @@
 //! The connector: resolves, judges and dials exactly what it judged.
 
-use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::Uri;
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tower_service::Service;
 use url::Host;
 
 use super::{Resolve, ResolveFault, Rules, Verdict};
@@ -31,11 +24,11 @@ pub(crate) struct Patience {
 /// For HTTP: a host is all there is to try.
 const PATIENCE: Patience = Patience { next_after: Duration::from_secs(2), last: None };
 
-/// Opens TCP connections to allowed addresses only; as a connector, for an HTTP client.
+/// Opens TCP connections to allowed addresses only.
 ///
-/// The check sits here and not in a resolver hook because clients do not ask a resolver about IP literals. A name
-/// is resolved once per connection and the addresses that were judged are the ones dialled, so that a name server
-/// which changes its mind in between changes nothing.
+/// The check sits here and not at the resolver, who is not asked about IP literals. A name is resolved once per
+/// connection and the addresses that were judged are the ones dialled, so that a name server which changes its mind in
+/// between changes nothing.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     rules: Arc<Rules>,
@@ -65,7 +58,11 @@ impl Dialer {
         Self { rules: Arc::new(rules), resolver }
     }
 
-    async fn dial_target(self, target: Uri) -> Result<Line, DialFault> {
+    /// A connection to where an HTTP request goes.
+    ///
+    /// # Errors
+    /// Those of [`dial`](Self::dial); `Http` and `Host` before a name is looked up.
+    pub(crate) async fn dial_target(&self, target: &Uri) -> Result<TcpStream, DialFault> {
         let port = match (target.port_u16(), target.scheme_str()) {
             (_, Some("http")) if !self.rules.http_targets => return Err(DialFault::Http),
             (Some(port), _) => port,
@@ -75,7 +72,7 @@ impl Dialer {
         // The parser of web browsers: it knows every spelling of an IPv4 address, and reads IPv6 with its brackets.
         let host = Host::parse(target.host().unwrap_or_default()).map_err(|_| DialFault::Host)?;
         let (stream, _) = self.dial(&host, port, PATIENCE).await?;
-        Ok(Line(TokioIo::new(stream)))
+        Ok(stream)
     }
 
     /// A connection to the first allowed address of the host that answers, and that address.
@@ -148,66 +145,4 @@ async fn connect(
         }
     }
     Err(fault)
-}
-
-impl Service<Uri> for Dialer {
-    type Response = Line;
-    type Error = DialFault;
-    type Future = Pin<Box<dyn Future<Output = Result<Line, DialFault>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialFault>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, target: Uri) -> Self::Future {
-        Box::pin(self.clone().dial_target(target))
-    }
-}
-
-/// An open TCP connection.
-///
-/// A type of its own because the client library's describes its peers to every single response, which costs two
-/// allocations an attempt and tells nobody anything.
-pub(crate) struct Line(TokioIo<TcpStream>);
-
-impl Connection for Line {
-    fn connected(&self) -> Connected {
-        Connected::new()
-    }
-}
-
-impl Read for Line {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
-}
-
-impl Write for Line {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
-    }
 }

@@ -3,17 +3,18 @@
 use std::error::Error;
 use std::io;
 
-use hyper_util::client::legacy;
 use restante_core::{FailureKind, Outcome};
 use rustls::CertificateError;
 use rustls::pki_types::InvalidDnsNameError;
-use tokio::time::error::Elapsed;
 
 use crate::channel::guard::DialFault;
 
-/// Judges the client library's error by what caused it.
-pub(super) fn outcome(error: &legacy::Error) -> Outcome {
-    let causes = causes(error);
+/// Why there is no response: of the guard, of TLS, of the HTTP library, or of the socket.
+pub(super) type Fault = Box<dyn Error + Send + Sync>;
+
+/// Judges a fault by what caused it.
+pub(super) fn outcome(fault: &Fault) -> Outcome {
+    let causes = causes(fault.as_ref());
     if let Some(fault) = find::<DialFault>(&causes) {
         return Outcome::failed(kind_of(fault), fault.to_string());
     }
@@ -25,11 +26,7 @@ pub(super) fn outcome(error: &legacy::Error) -> Outcome {
     if let Some(fault) = find::<InvalidDnsNameError>(&causes) {
         return Outcome::failed(FailureKind::Tls, format!("TLS: {fault}"));
     }
-    if find::<Elapsed>(&causes).is_some() {
-        return Outcome::failed(FailureKind::Timeout, "no connection in time");
-    }
-    // The first cause is the client library's own and says no more than where in its code it happened.
-    let texts: Vec<String> = causes.iter().skip(1).map(ToString::to_string).collect();
+    let texts: Vec<String> = causes.iter().map(ToString::to_string).collect();
     Outcome::failed(FailureKind::Network, format!("no response: {}", texts.join(": ")))
 }
 

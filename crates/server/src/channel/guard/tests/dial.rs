@@ -5,9 +5,8 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tower_service::Service;
+use tokio::net::TcpStream;
 
-use super::super::dial::Line;
 use super::super::*;
 use super::{FORBIDDEN, SPELLINGS, ip, only};
 
@@ -54,8 +53,8 @@ fn connections(listener: &TcpListener) -> usize {
     std::iter::from_fn(|| listener.accept().ok()).count()
 }
 
-async fn dial(rules: Rules, resolver: &Arc<Script>, url: &str) -> Result<Line, DialFault> {
-    Dialer::new(rules, resolver.clone()).call(url.parse().unwrap()).await
+async fn dial(rules: Rules, resolver: &Arc<Script>, url: &str) -> Result<TcpStream, DialFault> {
+    Dialer::new(rules, resolver.clone()).dial_target(&url.parse().unwrap()).await
 }
 
 #[tokio::test]
@@ -79,7 +78,7 @@ async fn a_literal_of_a_forbidden_address_is_never_dialled_in_any_spelling() {
             assert!(host.contains('%'), "{host}: only a percent sign keeps a host out of a Uri");
             continue;
         };
-        let dialled = Dialer::new(Rules::default(), resolver.clone()).call(target).await;
+        let dialled = Dialer::new(Rules::default(), resolver.clone()).dial_target(&target).await;
         assert!(matches!(dialled, Err(DialFault::Refused { .. })), "{host}");
     }
     assert_eq!(connections(&listener), 0);
