@@ -13,8 +13,8 @@ use crate::clock::Clock;
 
 /// How often expired requests are looked for, by the server's clock.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
-/// Requests erased in one transaction: writes go on in between.
-const PRUNE_MAX: usize = 200;
+/// Requests erased in one transaction: whatever comes meanwhile waits as long.
+const PRUNE_MAX: usize = 32;
 /// How often bulk retries are looked for.
 const BULK_EVERY: Duration = Duration::from_millis(500);
 /// Deliveries that a bulk retry creates in one transaction.
@@ -33,8 +33,10 @@ pub(crate) async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
     loop {
         let now = clock.now();
         loop {
+            let began = clock.monotonic();
             match store.prune(now, PRUNE_MAX).await {
-                Ok(true) => tokio::task::yield_now().await,
+                // Half of the time is for those who wait.
+                Ok(true) => tokio::time::sleep(clock.monotonic().saturating_sub(began)).await,
                 Ok(false) => break,
                 Err(error) => {
                     tracing::warn!(error.message = %error, "expired requests cannot be erased yet");

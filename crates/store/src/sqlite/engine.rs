@@ -19,7 +19,7 @@ use super::codec::{
 use super::config::{self, Config};
 use super::history::{History, key_lead, watermark};
 use super::jobs::Jobs;
-use super::prune::{EventPass, Wipe};
+use super::prune::{EventPass, Round, Wipe};
 use super::{Fault, meta, migrate, set_meta};
 use crate::agenda::Agenda;
 use crate::endpoint::{Endpoint, Settings};
@@ -43,6 +43,8 @@ pub struct Engine {
     pub(super) jobs: Jobs,
     /// How far the erasing of expired events has come.
     pub(super) event_pass: EventPass,
+    /// The look for what is past its retention that is under way.
+    pub(super) round: Option<Round>,
     /// The rows of deliveries leased now: what settles next need not be read.
     pub(super) leases: FxHashMap<i64, DeliveryRow>,
     pub(super) staged: Staged,
@@ -117,6 +119,7 @@ impl Engine {
             unswept: BTreeSet::new(),
             jobs: Jobs::default(),
             event_pass: EventPass::default(),
+            round: None,
             leases: FxHashMap::default(),
             staged: Staged::default(),
             tally: SharedTally::default(),

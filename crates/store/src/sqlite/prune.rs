@@ -44,6 +44,16 @@ pub(super) struct EventPass {
     at: Option<(i64, i64)>,
 }
 
+/// One look for all that is past its retention at one moment.
+#[derive(Debug)]
+pub(super) struct Round {
+    now: Timestamp,
+    /// The history index holds what there was when the round began.
+    is_flushed: bool,
+    /// Sources that may have something left, and how long each keeps it, in milliseconds.
+    sources: Vec<(i64, i64)>,
+}
+
 impl Engine {
     /// Erases up to `most` expired messages and ends as many deliveries of deleted endpoints. Returns whether more
     /// is left.
@@ -51,17 +61,29 @@ impl Engine {
     /// # Errors
     /// What SQLite says; the transaction must be rolled back.
     pub fn prune(&mut self, now: Timestamp, most: usize) -> Result<bool, Fault> {
+        let mut round = self.round.take().filter(|round| round.now == now).unwrap_or_else(|| Round {
+            now,
+            is_flushed: false,
+            sources: self.config.sources.iter().map(|(row, source)| (*row, source.retention_ms)).collect(),
+        });
+        let more = self.prune_step(&mut round, most)?;
+        self.round = Some(round).filter(|_| more);
+        Ok(more)
+    }
+
+    /// One step of a round. It is short however much there is of what stays, for others wait.
+    fn prune_step(&mut self, round: &mut Round, most: usize) -> Result<bool, Fault> {
+        let now = round.now;
         let unswept = self.sweep(now, most)?;
-        // A quiet server would keep its last pairs in memory for ever.
-        let unflushed = self.history.flush(&self.conn, self.last_key, FLUSH_PAIRS)?;
-        let sources: Vec<(i64, i64)> =
-            self.config.sources.iter().map(|(row, source)| (*row, source.retention_ms)).collect();
-        let mut erased = 0;
-        for (source, retention_ms) in sources {
-            if erased >= most {
+        if !round.is_flushed {
+            // A quiet server would keep its last pairs in memory for ever. Once in a round: few pairs are scattered ones.
+            if self.history.flush(&self.conn, self.last_key, FLUSH_PAIRS)? {
                 return Ok(true);
             }
-            erased += self.prune_source(source, now.millis() - retention_ms, most - erased)?;
+            round.is_flushed = true;
+        }
+        if self.prune_sources(round, most)? {
+            return Ok(true);
         }
         let more_events = self.prune_events(now, most)?;
         let attempts = self.prune_attempts(now, most)?;
@@ -69,13 +91,30 @@ impl Engine {
         let seen = self.prune_seen(now, most)?;
         let tallies = self.prune_tally(now, most)?;
         self.wipe.wanted |= attempts + keys + seen > 0;
-        let full = [erased, attempts, keys, seen, tallies].into_iter().any(|count| count >= most);
-        let more = full || unswept || unflushed || more_events;
+        let full = [attempts, keys, seen, tallies].into_iter().any(|count| count >= most);
+        let more = full || unswept || more_events;
         if !more && self.wipe.wanted && now.millis() - self.wipe.wiped_at >= WIPE_EVERY_MS {
             self.wipe.due = true;
             self.wipe.wiped_at = now.millis();
         }
         Ok(more)
+    }
+
+    /// Takes the walk over the sources one step further: up to `most` messages are erased, or as many sources looked at.
+    /// Returns whether the walk goes on.
+    fn prune_sources(&mut self, round: &mut Round, most: usize) -> Result<bool, Fault> {
+        let mut left = most;
+        while let Some((source, retention_ms)) = round.sources.last().copied() {
+            if left == 0 {
+                return Ok(true);
+            }
+            let erased = self.prune_source(source, round.now.millis() - retention_ms, left)?;
+            if erased < left {
+                round.sources.pop();
+            }
+            left -= erased.max(1);
+        }
+        Ok(false)
     }
 
     /// Takes the walk over old events one step further: up to `most` are looked at, and erased if their last
