@@ -255,8 +255,14 @@ impl<K: Kind> fmt::Display for Id<K> {
         text[..prefix.len()].copy_from_slice(prefix);
         text[prefix.len()] = b'_';
         let end = prefix.len() + 1 + TEXT_CHARS;
-        for (place, char) in text[prefix.len() + 1..end].iter_mut().rev().enumerate() {
-            *char = ALPHABET[(self.uuid >> (5 * place)) as usize & 31];
+        // Twelve digits at a time: shifts of 128 bits cost several times as much.
+        let digits = text[prefix.len() + 1..end].rchunks_mut(12);
+        for (digits, shift) in digits.zip([0, 60, 120]) {
+            let mut bits = (self.uuid >> shift) as u64;
+            for char in digits.iter_mut().rev() {
+                *char = ALPHABET[bits as usize & 31];
+                bits >>= 5;
+            }
         }
         f.write_str(std::str::from_utf8(&text[..end]).map_err(|_| fmt::Error)?)
     }

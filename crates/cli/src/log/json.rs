@@ -114,8 +114,13 @@ impl Write for Escaped<'_> {
 }
 
 fn escape(text: &str, line: &mut String) {
+    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    // Nearly always there is nothing to escape, and to look at all bytes at once is faster than to find the first.
+    if !text.bytes().fold(false, |found, byte| found | is_special(byte)) {
+        return line.push_str(text);
+    }
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+    while let Some(at) = rest.bytes().position(is_special) {
         line.push_str(&rest[..at]);
         // A control character, a quote or a backslash is one byte.
         let byte = rest.as_bytes()[at];

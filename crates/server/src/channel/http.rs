@@ -164,7 +164,8 @@ impl HttpChannel {
                 self.pool.forget_shared(&origin);
             }
         }
-        let carrier = self.connector.connect(&target, &origin, &self.pool).await?;
+        // What few attempts need is kept out of the task that all have.
+        let carrier = Box::pin(self.connector.connect(&target, &origin, &self.pool)).await?;
         send_on(carrier, request, &target).await.map_err(|error| error.into_error().into())
     }
 }
@@ -195,13 +196,14 @@ async fn send_on(
 
 /// The `Host` header: the authority, without the port that the scheme implies.
 fn host(target: &Uri) -> Option<HeaderValue> {
+    let authority = target.authority()?;
     let implied = if target.scheme_str() == Some("http") { 80 } else { 443 };
-    let host = target.host()?;
-    match target.port_u16().filter(|port| *port != implied) {
-        Some(port) => HeaderValue::try_from(format!("{host}:{port}")),
-        None => HeaderValue::from_str(host),
-    }
-    .ok()
+    let text = match authority.as_str().rsplit_once('@') {
+        _ if authority.port_u16() == Some(implied) => authority.host(),
+        Some((_, host)) => host,
+        None => authority.as_str(),
+    };
+    HeaderValue::from_str(text).ok()
 }
 
 fn outcome_of(response: &Response<()>, now: impl FnOnce() -> Timestamp) -> Outcome {

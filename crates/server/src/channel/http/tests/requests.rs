@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use hyper::header::{HeaderName, HeaderValue};
 
 use super::receiver::{Receiver, read_request};
+use super::super::host;
 use super::*;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -153,4 +154,20 @@ async fn what_cannot_be_written_fails_without_a_connection() {
     out.method = Method::CONNECT;
     assert_eq!(kind_of_failure(&channel, out).await, FailureKind::Connect);
     assert_eq!(receiver.connections(), 0);
+}
+
+#[test]
+fn the_host_is_named_without_the_port_that_goes_without_saying() {
+    for (target, expected) in [
+        ("http://receiver.example/", "receiver.example"),
+        ("http://receiver.example:80/", "receiver.example"),
+        ("https://receiver.example:80/", "receiver.example:80"),
+        ("https://receiver.example:443/", "receiver.example"),
+        ("http://[::1]:8080/", "[::1]:8080"),
+        ("http://[::1]:80/", "[::1]"),
+        ("http://jane:secret@receiver.example:8080/", "receiver.example:8080"),
+        ("http://jane:secret@receiver.example:80/", "receiver.example"),
+    ] {
+        assert_eq!(host(&target.parse().unwrap()).unwrap(), expected, "{target}");
+    }
 }

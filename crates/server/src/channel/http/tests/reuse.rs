@@ -103,3 +103,11 @@ async fn many_connections_closed_at_once_are_not_failed_attempts() {
         }
     }
 }
+
+#[test]
+fn an_attempt_takes_little_room() {
+    // It is moved when its task is spawned, once for each attempt.
+    let channel = channel();
+    let attempt = channel.send(post("http://receiver.example/".to_owned(), PATIENT), || NOW);
+    assert!(size_of_val(&attempt) <= 3072, "{} bytes", size_of_val(&attempt));
+}
