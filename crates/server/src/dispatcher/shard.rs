@@ -104,7 +104,8 @@ impl Shard {
         let mut workers = self.workers();
         while workers.try_join_next().is_some() {}
         for parcel in begun {
-            workers.spawn_on(Arc::clone(self).work(parcel), &self.handle);
+            // A task moves what it runs several times over.
+            workers.spawn_on(Box::pin(Arc::clone(self).work(parcel)), &self.handle);
         }
     }
 
