@@ -23,6 +23,7 @@ mod power;
 mod process;
 mod receiver;
 mod sink;
+mod soak;
 mod stop;
 mod strace;
 mod traces;
