@@ -22,6 +22,8 @@ const LANE_SHARE: u32 = 8;
 const DUE_SHARE: u32 = 4;
 /// When a lane that the node has no room for is looked at again. Content leaves memory without telling.
 pub(crate) const SQUEEZED_PAUSE_MS: i64 = 100;
+/// The due time of an endpoint of which something may be due, nobody knows since when: the next claim looks.
+pub(crate) const UNKNOWN_DUE: i64 = 0;
 /// A lane that the dispatcher wants so many leases for has shown that it can use them.
 const FLOWING_LEASES: u32 = 192;
 
@@ -166,7 +168,8 @@ impl Agenda {
         if let Some(at) = entry.listed_at.take() {
             self.listed.remove(&(at, endpoint));
         }
-        if let Some(at) = entry.planned_at.take() {
+        let planned_at = entry.planned_at.take();
+        if let Some(at) = planned_at {
             self.planned.remove(&(at, endpoint));
         }
         self.crowded.remove(&endpoint);
@@ -175,8 +178,10 @@ impl Agenda {
         }
         // Without slots it is another node's, or waits for a client: nobody here is late.
         if room != Room::Closed && entry.endpoint.slots() > 0 {
-            entry.planned_at = Some(entry.next_due);
-            self.planned.insert((entry.next_due, endpoint));
+            // Until it was looked, what was known before is what is known: it would seem late by decades.
+            let known = if entry.next_due == UNKNOWN_DUE { planned_at } else { Some(entry.next_due) };
+            entry.planned_at = known;
+            self.planned.extend(known.map(|due| (due, endpoint)));
         }
         let at = match room {
             Room::Free(_) => entry.next_due,

@@ -110,6 +110,7 @@ macro_rules! for_each_promise {
             listen {
                 nothing_is_leased_while_nobody_listens
                 who_listens_is_given_what_is_due_oldest_first
+                a_connection_makes_nothing_late_that_did_not_wait
                 what_comes_while_somebody_listens_is_leased_at_birth
                 without_pending_only_what_was_created_since_is_leased
                 what_was_created_since_is_told_also_when_the_clock_went_back

@@ -1,31 +1,12 @@
 //! Repeats at nodes that share a database.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::path::Path;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use restante_store::conformance::{Home, World};
-use restante_store::postgres::{Postgres, trust_nobody};
-use restante_store::testbed::Cluster;
-use restante_store::{Accepted, Policy, Store};
+use restante_store::conformance::World;
+use restante_store::testbed::{Cluster, Database};
+use restante_store::Accepted;
 use tokio::task::JoinSet;
-
-/// A database that several nodes work on.
-#[derive(Clone)]
-struct Database(String);
-
-#[async_trait]
-impl Home for Database {
-    async fn open(&self, policy: Policy) -> Arc<dyn Store> {
-        Arc::new(Postgres::open(&self.0, trust_nobody(), policy).await.unwrap())
-    }
-
-    async fn crash(&self, _: Arc<dyn Store>) {
-        unreachable!("no node crashes here");
-    }
-}
 
 mod on_postgres {
     use super::*;
@@ -33,7 +14,7 @@ mod on_postgres {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn of_many_at_several_nodes_one_is_the_first() {
         let cluster = Cluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR"))).await;
-        let database = Database(cluster.database().await);
+        let database = Database::new(&cluster).await;
         let mut one = World::open(database.clone()).await;
         let mut nodes = [one.around(database.clone()).await, one.around(database).await];
         let source = one.careful("careful").await;
@@ -69,7 +50,7 @@ mod on_postgres {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn rules_hold_at_every_node_once_they_were_set() {
         let cluster = Cluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR"))).await;
-        let database = Database(cluster.database().await);
+        let database = Database::new(&cluster).await;
         let mut one = World::open(database.clone()).await;
         let other = one.around(database).await;
         let source = one.careful("careful").await;

@@ -3,44 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use restante_core::State;
 use restante_core::delivery::{WaitingFor, waiting_for};
 use restante_core::endpoint::{DestinationKind, EndpointId};
 use restante_core::id::{DeliveryId, DestinationId};
-use restante_store::conformance::{Home, Origin, World, ok};
-use restante_store::postgres::{Postgres, trust_nobody};
-use restante_store::testbed::Cluster;
-use restante_store::{Claimed, Policy, Store, Withdraw};
+use restante_store::conformance::{Origin, World, ok};
+use restante_store::testbed::{Cluster, Database};
+use restante_store::{Claimed, Withdraw};
 
 /// Much less than it takes until a node looks at all that is due.
 const AT_ONCE: Duration = Duration::from_secs(4);
-
-/// A database that several nodes work on.
-#[derive(Clone)]
-struct Database(String);
-
-#[async_trait]
-impl Home for Database {
-    async fn open(&self, policy: Policy) -> Arc<dyn Store> {
-        Arc::new(Postgres::open(&self.0, trust_nobody(), policy).await.unwrap())
-    }
-
-    async fn crash(&self, _: Arc<dyn Store>) {
-        unreachable!("no node crashes here");
-    }
-}
-
-/// Two nodes of one database.
-async fn nodes(cluster: &Cluster) -> (World, World) {
-    let database = Database(cluster.database().await);
-    let one = World::open(database.clone()).await;
-    let other = one.around(database).await;
-    (one, other)
-}
 
 /// A source with one destination for clients, of which one attempt may be in flight over all nodes.
 async fn tunnel(world: &mut World, pending: bool) -> (Origin, DestinationId) {
@@ -81,7 +55,7 @@ mod on_postgres {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn only_the_node_that_holds_a_client_claims() {
-        let (mut bare, mut holder) = nodes(&cluster().await).await;
+        let (mut bare, mut holder) = Database::nodes(&cluster().await).await;
         let (source, _) = tunnel(&mut bare, true).await;
         let old = delivery_of(&mut bare, &source).await;
         holder.connect(&source).await;
@@ -103,7 +77,7 @@ mod on_postgres {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn what_one_node_gives_back_another_takes_at_once() {
-        let (mut one, other) = nodes(&cluster().await).await;
+        let (mut one, other) = Database::nodes(&cluster().await).await;
         let (source, destination) = tunnel(&mut one, true).await;
         one.connect(&source).await;
         let parcel = one.send(&source).await;
@@ -119,7 +93,7 @@ mod on_postgres {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_setting_changed_on_one_node_acts_at_once_on_another() {
-        let (mut one, holder) = nodes(&cluster().await).await;
+        let (mut one, holder) = Database::nodes(&cluster().await).await;
         let (source, destination) = tunnel(&mut one, false).await;
         let old = delivery_of(&mut one, &source).await;
         let mut holder = holder;

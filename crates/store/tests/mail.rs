@@ -3,40 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use restante_core::email::{EmailStatus, Role};
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
-use restante_store::conformance::{Home, World};
+use restante_store::conformance::World;
 use restante_store::email::{EmailChange, EmailChanged, Sent};
-use restante_store::postgres::{Postgres, trust_nobody};
-use restante_store::testbed::Cluster;
-use restante_store::{KeyClaim, Policy, Store};
-
-/// A database that several nodes work on.
-#[derive(Clone)]
-struct Database(String);
-
-#[async_trait]
-impl Home for Database {
-    async fn open(&self, policy: Policy) -> Arc<dyn Store> {
-        Arc::new(Postgres::open(&self.0, trust_nobody(), policy).await.unwrap())
-    }
-
-    async fn crash(&self, _: Arc<dyn Store>) {
-        unreachable!("no node crashes here");
-    }
-}
-
-/// Two nodes of one database.
-async fn nodes(cluster: &Cluster) -> (World, World) {
-    let database = Database(cluster.database().await);
-    let one = World::open(database.clone()).await;
-    let other = one.around(database).await;
-    (one, other)
-}
+use restante_store::testbed::{Cluster, Database};
+use restante_store::KeyClaim;
 
 /// Claims on a node until it got something: what others left is found by and by.
 async fn claim_some(world: &World) {
@@ -59,7 +33,7 @@ mod on_postgres {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn what_one_node_was_given_another_sends() {
         let cluster = cluster().await;
-        let (mut one, mut other) = nodes(&cluster).await;
+        let (mut one, mut other) = Database::nodes(&cluster).await;
         let at = one.now + Duration::from_secs(60);
         let id = one.mail_at(at).await;
         // Another node may change what this one stored.
@@ -83,7 +57,7 @@ mod on_postgres {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_key_makes_one_email_whichever_nodes_are_asked() {
         let cluster = cluster().await;
-        let (mut one, mut other) = nodes(&cluster).await;
+        let (mut one, mut other) = Database::nodes(&cluster).await;
         let (mut fresh, mut replayed) = (Vec::new(), Vec::new());
         let mut first = one.sending(&[(Role::To, "a@new.example"), (Role::To, "b@newer.example")]);
         let mut second = other.sending(&[(Role::To, "a@new.example"), (Role::To, "b@newer.example")]);

@@ -31,16 +31,16 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn backup(data: &Path, file: &Path, flags: &[&str]) -> Output {
+pub(crate) fn backup(data: &Path, file: &Path, flags: &[&str]) -> Output {
     restante(&[&["backup", text(file), "--data", text(data)], flags].concat()).output().unwrap()
 }
 
-fn restore(file: &Path, data: &Path) -> Output {
+pub(crate) fn restore(file: &Path, data: &Path) -> Output {
     restante(&["restore", text(file), "--data", text(data)]).output().unwrap()
 }
 
 /// What a command that must succeed prints.
-fn shown(output: &Output) -> String {
+pub(crate) fn shown(output: &Output) -> String {
     assert!(output.status.success(), "{}", talk(output));
     String::from_utf8(output.stdout.clone()).unwrap()
 }

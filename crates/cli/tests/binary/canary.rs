@@ -26,7 +26,7 @@ async fn no_secret_and_no_payload_is_in_anything_the_server_says(home: Home) {
     let heard = talk.path().join("heard");
     let relay = peers::relay().await;
     let home = home
-        .heard(&heard)
+        .heard("trace", &heard)
         .with("RESTANTE_SMTP_URL", format!("smtp://shop:{PASSWORD}@127.0.0.1:{relay}"))
         .with("RESTANTE_MAIL_WAITS_SECONDS", "0.1");
     let mut server = Process::start(home).await;

@@ -111,7 +111,12 @@ async fn client(kind: usize, address: SocketAddr, path: &str) {
 }
 
 pub(crate) fn resident_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    status(pid, "VmRSS:").unwrap()
+}
+
+/// A number in a process's status, as the system writes it; `None`: there is no such process any more.
+pub(crate) fn status(pid: u32, field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }

@@ -16,10 +16,11 @@ mod dkim;
 mod hooks;
 mod keys;
 mod kill;
+pub(crate) mod load;
 mod login;
 mod once;
 mod postfix;
-mod receiver;
+pub(crate) mod receiver;
 mod script;
 mod theirs;
 
@@ -31,7 +32,7 @@ async fn relaying(home: Home, receiver: &Receiver) -> Process {
     Process::start(relaying_home(home, receiver)).await
 }
 
-fn relaying_home(home: Home, receiver: &Receiver) -> Home {
+pub(crate) fn relaying_home(home: Home, receiver: &Receiver) -> Home {
     home.with("RESTANTE_SMTP_URL", receiver.url()).with("RESTANTE_MAIL_WAITS_SECONDS", "0.2,0.2,0.2")
 }
 
@@ -40,7 +41,7 @@ fn email(to: impl Into<Value>) -> Value {
 }
 
 /// Who calls, and under which key of his.
-struct Client {
+pub(crate) struct Client {
     caller: Caller,
     token: String,
 }

@@ -4,12 +4,10 @@
 
 mod load;
 mod on_postgres;
-mod receiver;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -61,46 +59,6 @@ pub(crate) struct Source {
     pub(crate) path: String,
     /// Where it takes requests.
     pub(crate) intake: String,
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test's own clock judges the server's")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-/// Looks again and again until it sees what it wants.
-///
-/// # Panics
-/// The time is up; `what` says what was wanted.
-pub(crate) async fn until<T>(what: &str, time: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let waiting = async {
-        loop {
-            if let Some(seen) = look().await {
-                return seen;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    match tokio::time::timeout(time, waiting).await {
-        Ok(seen) => seen,
-        Err(_) => panic!("not within {time:?}: {what}"),
-    }
-}
-
-/// A sequence of numbers that looks random, shown by its seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new() -> Self {
-        let seed = u64::from(std::process::id());
-        println!("seed {seed}");
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
 }
 
 /// On a disk.

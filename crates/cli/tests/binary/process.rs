@@ -31,13 +31,15 @@ pub(crate) struct Home {
     database: Option<String>,
     /// Further settings, as the environment has them.
     settings: Vec<(&'static str, String)>,
-    /// Where what it says goes, all of it; `None`: only errors are said, to whoever runs the test.
+    /// What it says: from which level on.
+    level: &'static str,
+    /// Where that goes; `None`: to whoever runs the test.
     heard: Option<PathBuf>,
 }
 
 impl From<&Path> for Home {
     fn from(data: &Path) -> Self {
-        Self { data: data.to_owned(), database: None, settings: Vec::new(), heard: None }
+        Self { data: data.to_owned(), database: None, settings: Vec::new(), level: "error", heard: None }
     }
 }
 
@@ -50,12 +52,17 @@ impl From<&Home> for Home {
 impl Home {
     /// A node of a database.
     pub(crate) fn on(database: &str, data: &Path) -> Self {
-        Self { data: data.to_owned(), database: Some(database.to_owned()), settings: Vec::new(), heard: None }
+        Self { database: Some(database.to_owned()), ..Self::from(data) }
     }
 
-    /// At its most talkative, with all that it says in one file.
-    pub(crate) fn heard(mut self, file: &Path) -> Self {
-        self.heard = Some(file.to_owned());
+    /// The data directory, if all is in it.
+    pub(crate) fn embedded(&self) -> Option<&Path> {
+        self.database.is_none().then_some(&*self.data)
+    }
+
+    /// With all that it says from a level on in one file.
+    pub(crate) fn heard(mut self, level: &'static str, file: &Path) -> Self {
+        (self.level, self.heard) = (level, Some(file.to_owned()));
         self
     }
 
@@ -263,7 +270,7 @@ fn free_address() -> SocketAddr {
 fn spawn(address: SocketAddr, home: &Home) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
     command
-        .args(["serve", "--dev", "--log", if home.heard.is_some() { "trace" } else { "error" }])
+        .args(["serve", "--dev", "--log", home.level])
         .arg("--data")
         .arg(&home.data)
         .args(["--listen", &address.to_string()])

@@ -1,6 +1,7 @@
 //! A server, `restante listen` and a local service: three processes, of which the first two are killed.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -23,19 +24,20 @@ on_both_stores!(
 );
 
 /// `restante listen`; killed when it is dropped.
-struct Listen(Child);
+pub(crate) struct Listen(Child);
 
 impl Listen {
-    fn start(server: &Process, local: &str) -> Self {
+    /// To the source `laptop`.
+    pub(crate) fn start(server: SocketAddr, local: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
         command.args(["listen", local, "--source", "laptop", "--json"]);
-        command.env("RESTANTE_URL", format!("http://{}", server.address)).env("RESTANTE_API_KEY", KEY);
+        command.env("RESTANTE_URL", format!("http://{server}")).env("RESTANTE_API_KEY", KEY);
         let (stdout, stderr) = (Stdio::null(), Stdio::null());
         Self(command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap())
     }
 
     /// kill -9.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
@@ -110,7 +112,7 @@ async fn what_is_due_waits_for_a_client_and_its_local_service_with_the_attempts_
 
     // The client is there, and its local service is not.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let listen = Listen::start(&server, &nobody.port().to_string());
+    let listen = Listen::start(server.address, &nobody.port().to_string());
     let request = format!("/v1/requests/{waiting}");
     let shown =
         until(&server, &request, |shown| attempts(shown).iter().any(|it| !it["result"].is_null())).await;
@@ -127,7 +129,7 @@ async fn what_is_due_waits_for_a_client_and_its_local_service_with_the_attempts_
     let used = attempts(&shown).len();
 
     let sink = Sink::start().await;
-    let _listen = Listen::start(&server, &format!("http://{}/hook", sink.address));
+    let _listen = Listen::start(server.address, &format!("http://{}/hook", sink.address));
     let shown = until_delivered(&server, &waiting).await;
     // While it was away none was made.
     assert_eq!(attempts(&shown).len(), used + 1, "{shown:#}");
@@ -140,7 +142,7 @@ async fn nothing_is_lost_when_client_and_server_are_killed_at_random_moments(hom
     let mut server = Process::start(&home).await;
     let (_, intake) = source(&server).await;
     let local = format!("http://{}/flaky", sink.address);
-    let mut listen = Listen::start(&server, &local);
+    let mut listen = Listen::start(server.address, &local);
     let mut acknowledged = HashMap::new();
     let mut moment = u64::from(std::process::id());
     println!("seed {moment}");
@@ -155,7 +157,7 @@ async fn nothing_is_lost_when_client_and_server_are_killed_at_random_moments(hom
         }
         if kill % 2 == 0 {
             listen.kill();
-            listen = Listen::start(&server, &local);
+            listen = Listen::start(server.address, &local);
         } else {
             server.kill_and_restart().await;
         }
@@ -180,7 +182,7 @@ async fn thousands_of_requests_flow_through_one_client(home: Home) {
     let sink = Sink::start().await;
     let server = Process::start(&home).await;
     let (path, intake) = source(&server).await;
-    let _listen = Listen::start(&server, &format!("http://{}/hook", sink.address));
+    let _listen = Listen::start(server.address, &format!("http://{}/hook", sink.address));
     until_clients(&server, &path, 1).await;
     let senders = (0..SENDERS).map(|sender| {
         let (caller, intake) = (server.caller(), intake.clone());
@@ -213,7 +215,8 @@ async fn two_clients_share_a_source(home: Home) {
     let (one, other) = (Sink::start().await, Sink::start().await);
     let server = Process::start(&home).await;
     let (path, intake) = source(&server).await;
-    let _both = [&one, &other].map(|sink| Listen::start(&server, &format!("http://{}/hook", sink.address)));
+    let _both =
+        [&one, &other].map(|sink| Listen::start(server.address, &format!("http://{}/hook", sink.address)));
     until_clients(&server, &path, 2).await;
     let mut ids = Vec::new();
     for number in 0..200 {

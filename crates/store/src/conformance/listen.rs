@@ -77,6 +77,22 @@ pub async fn who_listens_is_given_what_is_due_oldest_first(mut world: World) {
     assert_eq!(claimed(&world).await, waiting);
 }
 
+pub async fn a_connection_makes_nothing_late_that_did_not_wait(mut world: World) {
+    let (idle, _) = tunnel(&mut world, true).await;
+    world.connect(&idle).await;
+    assert_eq!(world.store.health().await.unwrap().oldest_due, None);
+    let (source, _) = tunnel(&mut world, true).await;
+    let since = world.now;
+    receive_unleased(&mut world, &source).await;
+    world.pass(1000);
+    world.connect(&source).await;
+    // Before a claim has looked it need not be known since when.
+    let late = world.store.health().await.unwrap().oldest_due;
+    assert!(late.is_none_or(|due| due == since), "{late:?} {since:?}");
+    world.claim().await;
+    assert_eq!(world.store.health().await.unwrap().oldest_due, None);
+}
+
 pub async fn what_comes_while_somebody_listens_is_leased_at_birth(mut world: World) {
     for pending in [true, false] {
         let (source, destination) = tunnel(&mut world, pending).await;

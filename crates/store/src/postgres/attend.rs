@@ -15,6 +15,7 @@ use super::Fault;
 use super::config::EndpointEntry;
 use super::node::{Node, lock, monotonic_ms};
 use super::tx::EARLIEST_DUE;
+use crate::agenda::UNKNOWN_DUE;
 use crate::{Change, Changed, Lease, Parcel, Withdraw};
 
 /// How often a node says that it is there.
@@ -320,7 +321,7 @@ impl Node {
                     let state = &mut *guard;
                     for endpoint in words.filter_map(|word| word.parse().ok()) {
                         // A due time in memory may be too early.
-                        state.agenda.plan(&mut state.config, endpoint, 0);
+                        state.agenda.plan(&mut state.config, endpoint, UNKNOWN_DUE);
                         // Whoever said so may have no client, as others: those that have one go first.
                         let entry = state.config.endpoints.get(&endpoint);
                         let asks =

@@ -8,6 +8,7 @@ use super::Fault;
 use super::config::EndpointEntry;
 use super::node::Node;
 use super::state::State;
+use crate::agenda::UNKNOWN_DUE;
 use crate::clients::LastKey;
 use crate::{Listening, Withdraw};
 
@@ -54,7 +55,7 @@ impl State {
         let endpoint = entry.endpoint.id;
         // Where to look and what is due was told with another floor. It may be too early.
         entry.low = 0;
-        entry.next_due = 0;
+        entry.next_due = UNKNOWN_DUE;
         self.agenda.relist(&mut self.config, row);
         if seating.is_narrower_than(before) {
             self.withdraw(Withdraw::Endpoint(endpoint));

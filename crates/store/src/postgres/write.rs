@@ -13,6 +13,7 @@ use super::Fault;
 use super::node::{Node, lock};
 use super::tx::{Access, Staged, Tx};
 use crate::Error;
+use crate::agenda::UNKNOWN_DUE;
 
 /// How often work is tried that others were in the way of.
 const TRIES_MAX: u32 = 8;
@@ -161,7 +162,7 @@ impl Node {
             let state = &mut *state;
             if state.config.endpoints.get(&endpoint).is_some_and(|entry| entry.floor() < floor) {
                 // Since that was looked at clients may have more.
-                state.agenda.plan(&mut state.config, endpoint, 0);
+                state.agenda.plan(&mut state.config, endpoint, UNKNOWN_DUE);
             } else {
                 state.agenda.set_due(&mut state.config, endpoint, due);
             }

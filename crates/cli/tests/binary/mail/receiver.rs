@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::clients::{root, tool};
 
 /// A running mail server. Its names are listed in `tests/mail/receiver.py`.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     pub(super) port: u16,
     child: Child,
     directory: tempfile::TempDir,
 }
 
 impl Receiver {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(&[])
     }
 

@@ -14,9 +14,9 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::receiver::Receiver;
-use super::until;
+use crate::patience::until;
 use crate::process::{KEY, Process};
+use crate::receiver::Receiver;
 
 /// For an answer: a node that is frozen or cut off gives none.
 const ANSWER_TIME: Duration = Duration::from_secs(3);

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::nodes::Nodes;
 use crate::nodes::load::{Load, post, publish, send};
-use crate::nodes::receiver::Receiver;
-use crate::nodes::{Nodes, now, until};
+use crate::patience::{now, until};
 use crate::process::cluster;
+use crate::receiver::Receiver;
 
 const DELETED: &str = "/wait-5/deleted";
 const KEPT: &str = "/kept";

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::nodes::Nodes;
 use crate::nodes::load::{judge, post};
-use crate::nodes::receiver::Receiver;
-use crate::nodes::{Nodes, now, until};
+use crate::patience::{now, until};
 use crate::process::cluster;
+use crate::receiver::Receiver;
 
 /// Of a destination with `timeout_seconds` 1.
 const LEASE: Duration = Duration::from_secs(16);

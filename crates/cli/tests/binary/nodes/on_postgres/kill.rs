@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::dice::Dice;
+use crate::nodes::Nodes;
 use crate::nodes::load::{Load, judge};
-use crate::nodes::receiver::Receiver;
-use crate::nodes::{Dice, Nodes};
 use crate::process::cluster;
+use crate::receiver::Receiver;
 
 const KILLS: usize = 12;
 const PATHS: [&str; 3] = ["/steady", "/flaky", "/wait-30"];

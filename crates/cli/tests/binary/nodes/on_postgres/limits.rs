@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::nodes::Nodes;
 use crate::nodes::load::{Load, judge};
-use crate::nodes::receiver::{Receiver, Visit};
-use crate::nodes::{Nodes, now};
+use crate::patience::now;
 use crate::process::cluster;
+use crate::receiver::{Receiver, Visit};
 
 const IN_FLIGHT: usize = 5;
 const RATE: f64 = 30.0;

@@ -11,10 +11,12 @@ use restante_store::testbed::{Fault, Newcomers, Proxy, Side};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::dice::Dice;
+use crate::nodes::Nodes;
 use crate::nodes::load::{Load, judge, post, publish};
-use crate::nodes::receiver::Receiver;
-use crate::nodes::{Dice, Nodes, now, until};
+use crate::patience::{now, until};
 use crate::process::cluster;
+use crate::receiver::Receiver;
 
 use super::limits::most_at_once;
 

@@ -7,8 +7,9 @@ use restante_store::testbed::Pair;
 use serde_json::json;
 
 use crate::nodes::load::{Load, judge, post};
-use crate::nodes::receiver::Receiver;
-use crate::nodes::{Nodes, directory, now, until};
+use crate::nodes::{Nodes, directory};
+use crate::patience::{now, until};
+use crate::receiver::Receiver;
 
 const PATHS: [&str; 2] = ["/steady", "/wait-30"];
 /// From the promotion to the first acknowledgement of each node.

@@ -6,10 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::nodes::Nodes;
 use crate::nodes::load::{judge, post};
-use crate::nodes::receiver::Receiver;
-use crate::nodes::{Nodes, now, until};
+use crate::patience::{now, until};
 use crate::process::cluster;
+use crate::receiver::Receiver;
 
 const REQUESTS: usize = 60;
 const PATH: &str = "/wait-200";

@@ -10,8 +10,8 @@ use tokio::net::TcpStream;
 
 use crate::nodes::Nodes;
 use crate::nodes::load::post;
-use crate::nodes::receiver::Receiver;
 use crate::process::{KEY, cluster};
+use crate::receiver::Receiver;
 
 const REQUESTS: usize = 30;
 /// For other nodes to learn that somebody listens.

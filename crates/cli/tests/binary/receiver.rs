@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use super::now;
+use crate::patience::now;
 
 /// One request.
 #[derive(Clone)]
@@ -31,7 +32,8 @@ pub(crate) struct Visit {
 }
 
 /// What it does is in the path: `wait-N` answers after N ms, `flaky` fails twice before each success, `hangs` never
-/// answers what begins before [`Receiver::recover`].
+/// answers what begins before [`Receiver::recover`]; `moody` answers a third of all identities with a 500 the first time,
+/// and another third with a 429 that wishes for a second; `stalls` never answers an eighth of them the first time.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
@@ -42,8 +44,8 @@ pub(crate) struct Receiver {
 #[derive(Default)]
 struct Visits {
     all: Vec<Visit>,
-    /// By path and identity, how often.
-    times: HashMap<(String, String), usize>,
+    /// By path and identity, which.
+    of: HashMap<(String, String), Vec<usize>>,
 }
 
 /// Notes the end of a request, however it ends.
@@ -87,35 +89,37 @@ impl Receiver {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let began = now();
-        let hangs = request.uri().path().contains("hangs") && !self.recovered.load(Ordering::Acquire);
         let path = request.uri().path().to_owned();
         let headers = request.headers();
         let identity = headers.get("x-adal-idempotency").or_else(|| headers.get("webhook-id")).unwrap();
         let identity = identity.to_str().unwrap().to_owned();
+        let hangs = path.contains("hangs") && !self.recovered.load(Ordering::Acquire);
         let (stay, times) = self.enter(&path, &identity, began);
         // A node that dies in the middle of a body does not get to say what it was.
         let Ok(body) = request.into_body().collect().await else { return Response::default() };
         self.lock().all[stay.index].body = body.to_bytes();
-        if hangs {
+        if hangs || stalls(&path, &identity, times) {
             std::future::pending::<()>().await;
         }
         if let Some(wait) = path.split(['-', '/']).skip_while(|part| *part != "wait").nth(1) {
             tokio::time::sleep(Duration::from_millis(wait.parse().unwrap())).await;
         }
-        let fails = path.contains("flaky") && !times.is_multiple_of(3);
-        self.lock().all[stay.index].delivered = !fails;
+        let status = status(&path, &identity, times);
+        self.lock().all[stay.index].delivered = status.is_success();
         let mut response = Response::default();
-        if fails {
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        *response.status_mut() = status;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }
 
     fn enter(&self, path: &str, identity: &str, began: Instant) -> (Stay, usize) {
         let mut visits = self.lock();
-        let times = visits.times.entry((path.to_owned(), identity.to_owned())).or_default();
-        *times += 1;
-        let times = *times;
+        let index = visits.all.len();
+        let of = visits.of.entry((path.to_owned(), identity.to_owned())).or_default();
+        of.push(index);
+        let times = of.len();
         let visit = Visit {
             path: path.to_owned(),
             identity: identity.to_owned(),
@@ -125,7 +129,7 @@ impl Receiver {
             delivered: false,
         };
         visits.all.push(visit);
-        (Stay { receiver: self.clone(), index: visits.all.len() - 1 }, times)
+        (Stay { receiver: self.clone(), index }, times)
     }
 
     /// What begins from now on is answered.
@@ -144,7 +148,14 @@ impl Receiver {
 
     /// Requests to a path of one identity.
     pub(crate) fn times(&self, path: &str, identity: &str) -> usize {
-        self.lock().times.get(&(path.to_owned(), identity.to_owned())).copied().unwrap_or(0)
+        self.lock().of.get(&(path.to_owned(), identity.to_owned())).map_or(0, Vec::len)
+    }
+
+    /// The same, themselves.
+    pub(crate) fn visits_of(&self, path: &str, identity: &str) -> Vec<Visit> {
+        let visits = self.lock();
+        let of = visits.of.get(&(path.to_owned(), identity.to_owned()));
+        of.into_iter().flatten().map(|index| visits.all[*index].clone()).collect()
     }
 
     /// How many identities were delivered to a path.
@@ -153,4 +164,22 @@ impl Receiver {
         let delivered = visits.all.iter().filter(|visit| visit.delivered && visit.path == path);
         delivered.map(|visit| &visit.identity).collect::<std::collections::HashSet<_>>().len()
     }
+}
+
+fn stalls(path: &str, identity: &str, times: usize) -> bool {
+    path.contains("stalls") && times == 1 && kind(identity, 8) == 0
+}
+
+fn status(path: &str, identity: &str, times: usize) -> StatusCode {
+    match (path, kind(identity, 3)) {
+        (path, _) if path.contains("flaky") && !times.is_multiple_of(3) => StatusCode::SERVICE_UNAVAILABLE,
+        (path, 0) if path.contains("moody") && times == 1 => StatusCode::INTERNAL_SERVER_ERROR,
+        (path, 1) if path.contains("moody") && times == 1 => StatusCode::TOO_MANY_REQUESTS,
+        (_, _) => StatusCode::OK,
+    }
+}
+
+/// Which of so many kinds an identity is of, always the same.
+fn kind(identity: &str, kinds: u32) -> u32 {
+    identity.bytes().map(u32::from).sum::<u32>() % kinds
 }
