@@ -1,7 +1,7 @@
 # Follows the page, on the machine that machine.sh has made, and judges by what its blocks printed. It is process 1: when
 # it ends, everything ends.
 set -euo pipefail
-cd /root/restante
+cd /src/restante
 page=docs/deploy/README.md
 . /deploy/page.sh
 read_page $page

@@ -40,8 +40,8 @@ add_libraries_of "${paths[@]}" "$BINARY" "$POSTGRES"/{initdb,postgres,pg_ctl,psq
 [ -e "$root/bin/bash" ] || cp "$root/usr/bin/bash" "$root/bin"
 ln -sf bash "$root/bin/sh"
 
-show "$BINARY" /root/restante/target/release/restante
-cp -r docs/deploy "$root/root/restante/docs"
+show "$BINARY" /src/restante/target/release/restante
+cp -r docs/deploy "$root/src/restante/docs"
 show "$POSTGRES"
 show "$("$POSTGRES/pg_config" --pkglibdir)"
 show "$("$POSTGRES/pg_config" --sharedir)"

@@ -30,6 +30,7 @@ pub mod message;
 pub mod outcome;
 pub mod pacing;
 pub mod retry;
+pub mod shares;
 pub mod smtp;
 pub mod stats;
 pub mod time;

@@ -7,32 +7,73 @@ use crate::outcome::{FailureKind, Outcome};
 
 /// Where every lane starts.
 const LIMIT_START: u32 = 8;
-/// Attempts that usually take so many times as long as the fastest are a sign of strain.
-const STRAIN: u32 = 4;
-/// Under strain a lane needs so many times as many successes to grow.
-const STRAINED_SUCCESSES: u32 = 32;
+/// Attempts that are looked at before a limit changes, at least: fewer say little.
+const LOOK_MIN: u32 = 16;
+/// A lane that was not made faster by a higher limit looks so many times as long before it tries again, ...
+const PATIENCE_STEP: u32 = 8;
+/// ... and so many times at most.
+const PATIENCE_MAX: u32 = 64;
 /// How far attempts may run ahead of an even rate, to make up for a late timer.
 const RATE_SLACK: Duration = Duration::from_millis(10);
 
 /// How many attempts of one lane may be in flight.
 ///
-/// Starts small, grows while attempts succeed and more wait, halves when the receiver shows distress. One in
+/// Starts small and grows while attempts succeed and more wait, as long as that makes the lane faster: what a receiver,
+/// or this machine, cannot do at once would only wait somewhere else. Halves when the receiver shows distress. One in
 /// flight always remains, or a receiver that came back would never be noticed.
 #[derive(Debug, Clone)]
 pub struct InFlightLimit {
     limit: u32,
     max: u32,
-    successes: u32,
-    /// The shortest time an attempt took lately, and the usual one.
-    fastest: Duration,
+    /// How many attempts delivered since the limit changed while more waited, and how long they took in all.
+    delivered: u32,
+    took: Duration,
+    /// How long the latest of them took.
+    latest: Duration,
+    /// The limit before it grew, and what it brought.
+    before: Option<Step>,
+    patience: u32,
+    delivers: bool,
+}
+
+/// A limit, and how long attempts took with it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    limit: u32,
     usual: Duration,
+}
+
+impl Step {
+    /// Attempts a second.
+    fn speed(self) -> f64 {
+        f64::from(self.limit) / self.usual.as_secs_f64().max(1e-6)
+    }
+
+    /// Whether at least half of what was added to `before` came out faster.
+    fn is_worth_it(self, before: Self) -> bool {
+        let added = f64::from(self.limit) / f64::from(before.limit) - 1.0;
+        self.speed() >= before.speed() * (1.0 + added / 2.0)
+    }
 }
 
 impl InFlightLimit {
     /// `max` is the endpoint's `max_in_flight`, 1 to 1,000.
     pub fn new(max: u32) -> Self {
-        let (fastest, usual) = (Duration::MAX, Duration::ZERO);
-        Self { limit: LIMIT_START.min(max), max, successes: 0, fastest, usual }
+        Self {
+            limit: LIMIT_START.min(max),
+            max,
+            delivered: 0,
+            took: Duration::ZERO,
+            latest: Duration::ZERO,
+            before: None,
+            patience: 1,
+            delivers: false,
+        }
+    }
+
+    /// Whether the receiver took something lately, and has shown no distress since.
+    pub fn delivers(&self) -> bool {
+        self.delivers
     }
 
     pub fn get(&self) -> u32 {
@@ -42,34 +83,52 @@ impl InFlightLimit {
     /// Takes a changed `max_in_flight`.
     pub fn set_max(&mut self, max: u32) {
         self.max = max;
-        self.limit = self.limit.min(max);
+        if self.limit > max {
+            self.change(max, None);
+        }
     }
 
-    /// Notes how long an attempt took that delivered.
+    /// Notes how long an attempt took that delivered; [`learn`](Self::learn) comes after it.
     pub fn note(&mut self, took: Duration) {
-        // What was fastest is forgotten slowly: receivers move.
-        self.fastest = took.min(self.fastest.saturating_add(self.fastest / 1024));
-        self.usual = if self.usual.is_zero() { took } else { (self.usual * 7 + took) / 8 };
-    }
-
-    /// Whether attempts take so much longer than they could that more of them would only wait somewhere else.
-    fn is_strained(&self) -> bool {
-        self.usual > self.fastest.saturating_mul(STRAIN)
+        self.latest = took;
     }
 
     /// Learns from an outcome. `more_wait`: the lane had work that the limit held back.
     pub fn learn(&mut self, outcome: &Outcome, more_wait: bool) {
+        self.delivers = self.delivers || matches!(outcome, Outcome::Delivered { .. });
         if is_distress(outcome) {
-            self.limit = (self.limit / 2).max(1);
-            self.successes = 0;
-        } else if more_wait && self.limit < self.max {
-            self.successes += 1;
-            let wanted = if self.is_strained() { self.limit * STRAINED_SUCCESSES } else { self.limit };
-            if self.successes >= wanted {
-                self.successes = 0;
-                self.limit = (self.limit + (self.limit / 4).max(1)).min(self.max);
+            self.delivers = false;
+            self.change((self.limit / 2).max(1), None);
+        } else if more_wait && (self.limit < self.max || self.before.is_some()) {
+            self.delivered += 1;
+            self.took += self.latest;
+            if self.delivered >= self.limit.max(LOOK_MIN).saturating_mul(self.patience) {
+                self.judge(Step { limit: self.limit, usual: self.took / self.delivered });
             }
         }
+    }
+
+    /// Grows, or takes back what growing did not pay for.
+    fn judge(&mut self, now: Step) {
+        match self.before {
+            Some(before) if !now.is_worth_it(before) => {
+                self.patience = self.patience.saturating_mul(PATIENCE_STEP).min(PATIENCE_MAX);
+                self.change(before.limit, None);
+            }
+            grown => {
+                if grown.is_some() {
+                    self.patience = 1;
+                }
+                let more = (self.limit + (self.limit / 4).max(1)).min(self.max);
+                self.change(more, Some(now).filter(|_| more > self.limit));
+            }
+        }
+    }
+
+    fn change(&mut self, limit: u32, before: Option<Step>) {
+        self.limit = limit;
+        self.before = before;
+        (self.delivered, self.took) = (0, Duration::ZERO);
     }
 }
 
@@ -150,22 +209,61 @@ mod tests {
         assert_eq!(limit.get(), 64);
     }
 
+    /// The limits of a lane to a receiver that works at `at_once` requests, each for 1 ms, after so many attempts each.
+    fn limits(max: u32, at_once: u32, attempts: [u32; 4]) -> [u32; 4] {
+        let mut limit = InFlightLimit::new(max);
+        attempts.map(|attempts| {
+            for _ in 0..attempts {
+                limit.note(Duration::from_millis(1) * limit.get().max(at_once) / at_once);
+                limit.learn(&delivered(), true);
+            }
+            limit.get()
+        })
+    }
+
     #[test]
-    fn under_strain_the_limit_grows_much_slower() {
+    fn the_limit_grows_no_further_than_it_makes_the_lane_faster() {
+        // From 8 on each step up is taken back, after 16 attempts at first, then 128, then 1,024.
+        assert_eq!(limits(64, 8, [16, 16, 127, 1]), [10, 8, 8, 10]);
+        assert_eq!(limits(64, 8, [10_000, 10_000, 10_000, 10_000]).map(|limit| limit <= 10), [true; 4]);
+        // 8, 10, 12, 15 are each faster by at least half of the step, 18 is not.
+        assert_eq!(limits(64, 15, [16, 16, 16, 16]), [10, 12, 15, 18]);
+        assert!(limits(64, 15, [10_000, 10_000, 10_000, 10_000]).iter().all(|limit| (15..=18).contains(limit)));
+        // A receiver that takes its time but never more than that is given as much as it may have.
+        assert_eq!(limits(64, 1_000, [1_000, 0, 0, 0]), [64; 4]);
+    }
+
+    #[test]
+    fn a_receiver_that_can_do_more_than_before_gets_more() {
         let mut limit = InFlightLimit::new(64);
-        limit.note(Duration::from_millis(1));
-        for _ in 0..250 {
-            limit.note(Duration::from_millis(9));
+        for _ in 0..10_000 {
+            limit.note(Duration::from_millis(1) * limit.get());
             limit.learn(&delivered(), true);
         }
-        assert_eq!(limit.get(), 8);
-        // A receiver that is always slow is not strained.
-        let mut limit = InFlightLimit::new(64);
-        for _ in 0..1000 {
-            limit.note(Duration::from_millis(900));
+        assert!(limit.get() <= 10);
+        for _ in 0..4_000 {
+            limit.note(Duration::from_millis(20));
             limit.learn(&delivered(), true);
         }
         assert_eq!(limit.get(), 64);
+    }
+
+    #[test]
+    fn a_receiver_delivers_until_it_is_in_distress() {
+        let mut limit = InFlightLimit::new(64);
+        let outcomes = [
+            Outcome::of_status(404, None),
+            delivered(),
+            Outcome::of_status(404, None),
+            Outcome::failed(FailureKind::Timeout, ""),
+            Outcome::of_status(404, None),
+            delivered(),
+        ];
+        let seen = outcomes.map(|outcome| {
+            limit.learn(&outcome, true);
+            limit.delivers()
+        });
+        assert_eq!(seen, [false, true, true, false, false, true]);
     }
 
     #[test]

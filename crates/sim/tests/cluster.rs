@@ -111,7 +111,7 @@ fn slots_shared_out_without_a_lock_are_seen() {
 
 #[test]
 fn slots_kept_through_a_lapse_are_seen() {
-    caught_by(Plant::SlotsKept, &[5], (190..200).chain(320..330));
+    caught_by(Plant::SlotsKept, &[5], (410..415).chain(430..445));
 }
 
 #[test]
@@ -126,5 +126,5 @@ fn a_rate_that_is_forgotten_from_node_to_node_is_seen() {
 
 #[test]
 fn leases_of_a_node_that_may_not_dial_are_seen() {
-    caught_by(Plant::LeasesWhileLapsed, &[5], 170..190);
+    caught_by(Plant::LeasesWhileLapsed, &[5], (205..215).chain(310..326));
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use restante_core::Timestamp;
+use restante_core::shares::Shares;
 
 use crate::Vitals;
 use crate::config::Config;
@@ -15,13 +16,17 @@ use crate::endpoint::ContentBytes;
 const LEASES_MAX: u32 = 16_384;
 /// Most bytes of content in memory for leased deliveries.
 const CONTENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// A lane may hold one of so many free leases: however many lanes are stuck, the others find room.
-const LANE_SHARE: u32 = 8;
+/// However many lanes are stuck, the others find room.
+const LEASES: Shares = Shares::of(LEASES_MAX);
 /// While a lane has due work in the table, or a replay to begin, one of so many of its leases is kept for that: who comes now must not
 /// overtake for ever who came before.
 const DUE_SHARE: u32 = 4;
 /// When a lane that the node has no room for is looked at again. Content leaves memory without telling.
 pub(crate) const SQUEEZED_PAUSE_MS: i64 = 100;
+/// How often full lanes are looked through for what was widened, while there are more of them than ...
+const WIDENED_EVERY_MS: i64 = 20;
+/// ... so many: each claim would look at all of them.
+const CROWD: usize = 256;
 /// The due time of an endpoint of which something may be due, nobody knows since when: the next claim looks.
 pub(crate) const UNKNOWN_DUE: i64 = 0;
 /// A lane that the dispatcher wants so many leases for has shown that it can use them.
@@ -47,6 +52,9 @@ pub(crate) struct Agenda {
     pub(crate) listed: BTreeSet<(i64, i64)>,
     /// Endpoints whose lanes are full although something is due.
     pub(crate) crowded: BTreeSet<i64>,
+    /// When they were last looked through for those that may have more by now, and whether that is put off.
+    looked_through_at: i64,
+    to_look_through: bool,
     /// Endpoints that have something planned and may be attempted here, room or not: (due time, row).
     planned: BTreeSet<(i64, i64)>,
     /// The due time the dispatcher was last told.
@@ -65,6 +73,8 @@ impl Agenda {
         Self {
             listed: BTreeSet::new(),
             crowded: BTreeSet::new(),
+            looked_through_at: 0,
+            to_look_through: false,
             planned: BTreeSet::new(),
             announced: i64::MAX,
             claimed_at: 0,
@@ -92,11 +102,14 @@ impl Agenda {
         if wanted == 0 {
             return Room::Full;
         }
-        let free = LEASES_MAX.saturating_sub(self.leased);
-        if free == 0 || self.content_bytes.get() >= CONTENT_BYTES_MAX {
+        let delivers = entry.endpoint.delivers();
+        let content_max = if delivers { CONTENT_BYTES_MAX } else { CONTENT_BYTES_MAX / 8 * 7 };
+        if self.content_bytes.get() >= content_max {
             return Room::Squeezed;
         }
-        match wanted.min((1 + free / LANE_SHARE).saturating_sub(entry.leased)) {
+        match wanted.min(LEASES.of_lane(self.leased, delivers).saturating_sub(entry.leased)) {
+            // The end of its own lease is when it may have another.
+            0 if entry.leased > 0 && !delivers => Room::Full,
             0 => Room::Squeezed,
             room => Room::Free(room),
         }
@@ -209,9 +222,15 @@ impl Agenda {
     /// The dispatcher asks for work: lanes that were full may have been widened since.
     pub(crate) fn begin_claim(&mut self, config: &mut Config, now: Timestamp) {
         self.claimed_at = now.millis();
+        let since_ms = now.millis() - self.looked_through_at;
+        self.to_look_through = self.crowded.len() > CROWD && (0..WIDENED_EVERY_MS).contains(&since_ms);
+        if self.to_look_through {
+            return;
+        }
+        self.looked_through_at = now.millis();
         let widened = |row: &i64| {
             let entry = config.endpoints.get(row);
-            entry.is_none_or(|entry| entry.endpoint.leases_max() > entry.leased || entry.gone.is_some())
+            entry.is_none_or(|entry| entry.gone.is_some() || self.room(config, *row) != Room::Full)
         };
         let widened: Vec<i64> = self.crowded.iter().copied().filter(widened).collect();
         for endpoint in widened {
@@ -233,7 +252,8 @@ impl Agenda {
     /// because the node as a whole has none.
     pub(crate) fn announce(&mut self, now: Timestamp, squeezed: bool) -> Option<Timestamp> {
         let squeezed = squeezed.then_some(now.millis() + SQUEEZED_PAUSE_MS);
-        let next_due = self.first().map(|(due, _)| due).into_iter().chain(squeezed).min();
+        let put_off = self.to_look_through.then_some(now.millis() + WIDENED_EVERY_MS);
+        let next_due = self.first().map(|(due, _)| due).into_iter().chain(squeezed).chain(put_off).min();
         self.announced = next_due.unwrap_or(i64::MAX);
         next_due.map(Timestamp::from_millis)
     }

@@ -26,6 +26,7 @@ pub struct Endpoint {
     floor: AtomicI64,
     takes_pending: AtomicBool,
     in_flight: AtomicU32,
+    delivers: AtomicBool,
 }
 
 /// What the clients at this node can do for an endpoint.
@@ -83,6 +84,7 @@ impl Endpoint {
             floor: AtomicI64::new(Seating::ANY.floor),
             takes_pending: AtomicBool::new(Seating::ANY.takes_pending),
             in_flight: AtomicU32::new(0),
+            delivers: AtomicBool::new(false),
         }
     }
 
@@ -166,6 +168,16 @@ impl Endpoint {
     /// Set by the dispatcher whenever an attempt begins or ends.
     pub fn set_in_flight(&self, attempts: u32) {
         self.in_flight.store(attempts, Ordering::Release);
+    }
+
+    /// Whether its receiver took something lately, and has shown no distress since.
+    pub fn delivers(&self) -> bool {
+        self.delivers.load(Ordering::Relaxed)
+    }
+
+    /// Set by the dispatcher with each outcome.
+    pub fn set_delivers(&self, delivers: bool) {
+        self.delivers.store(delivers, Ordering::Relaxed);
     }
 
     /// Set by the dispatcher as the lane learns what it can use.

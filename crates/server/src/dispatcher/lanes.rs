@@ -10,12 +10,11 @@ use restante_core::endpoint::EndpointId;
 use restante_core::id::WorkspaceId;
 use restante_core::limits::LEASE_MARGIN;
 use restante_core::pacing::{InFlightLimit, Rate};
+use restante_core::shares::Shares;
 use restante_core::{Outcome, Timestamp};
 use restante_store::{Endpoint, Lease, Parcel, Withdraw};
 use rustc_hash::FxHashMap;
 
-/// A lane may have one of so many free slots of the node: however many lanes hang, the others find slots.
-const LANE_SHARE: u32 = 8;
 /// A parcel that waited for longer than this is given back: its lease would no longer cover an attempt.
 const WAIT_MAX: Duration = LEASE_MARGIN.saturating_sub(Duration::from_secs(2));
 /// Leases a lane may hold beyond what it has in flight, before it has shown what it can use.
@@ -37,6 +36,8 @@ pub struct Lanes {
     woken_at: Timestamp,
     in_flight: u32,
     in_flight_max: u32,
+    /// Lanes that have nothing in flight and get nothing, until others have less.
+    parked: VecDeque<EndpointId>,
     /// Attempts whose turn has come and that have not dialled yet.
     undialled: FxHashMap<Lease, EndpointId>,
     /// Leases to be given back.
@@ -66,6 +67,8 @@ enum Place {
     Ready,
     /// Waits for its rate until then.
     Paced(Timestamp),
+    /// Waits until others have less in flight.
+    Parked,
 }
 
 impl Lanes {
@@ -79,6 +82,7 @@ impl Lanes {
             woken_at: Timestamp::default(),
             in_flight: 0,
             in_flight_max,
+            parked: VecDeque::new(),
             undialled: FxHashMap::default(),
             expired: Vec::new(),
             widened: false,
@@ -117,7 +121,7 @@ impl Lanes {
 
     /// Lets a ready lane begin; it has just left its row.
     fn begin(&mut self, id: EndpointId, now: Timestamp, monotonic: Duration) -> Option<Parcel> {
-        let free = self.in_flight_max - self.in_flight;
+        let shares = Shares::of(self.in_flight_max);
         let lane = self.lanes.get_mut(&id)?;
         lane.place = Place::Idle;
         while lane.queue.front().is_some_and(|(_, since)| monotonic.saturating_sub(*since) > WAIT_MAX) {
@@ -125,7 +129,15 @@ impl Lanes {
         }
         lane.limit.set_max(lane.endpoint.settings().receiver.max_in_flight());
         let limit = lane.limit.get().min(lane.endpoint.slots());
-        if lane.queue.is_empty() || lane.in_flight >= limit.min(1 + free / LANE_SHARE) {
+        if lane.queue.is_empty() || lane.in_flight >= limit {
+            return None;
+        }
+        if lane.in_flight >= shares.of_lane(self.in_flight, lane.limit.delivers()) {
+            // The end of one of its own attempts is when it may have another.
+            if lane.in_flight == 0 {
+                lane.place = Place::Parked;
+                self.parked.push_back(id);
+            }
             return None;
         }
         if let Err(at) = lane.take_rate(now) {
@@ -151,10 +163,12 @@ impl Lanes {
     /// Takes note of a finished attempt.
     pub fn finish(&mut self, id: EndpointId, outcome: &Outcome) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
-        lane.set_in_flight(lane.in_flight.saturating_sub(1));
-        lane.learn(outcome);
-        self.settle_lane(id);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.set_in_flight(lane.in_flight.saturating_sub(1));
+            lane.learn(outcome);
+            self.settle_lane(id);
+        }
+        self.call_parked();
     }
 
     /// Takes note of how long an attempt took that delivered; [`Lanes::finish`] comes after it.
@@ -167,9 +181,23 @@ impl Lanes {
     /// Takes note of an attempt that was begun here and never dialled.
     pub fn abandon(&mut self, id: EndpointId) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
-        lane.set_in_flight(lane.in_flight.saturating_sub(1));
-        self.settle_lane(id);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.set_in_flight(lane.in_flight.saturating_sub(1));
+            self.settle_lane(id);
+        }
+        self.call_parked();
+    }
+
+    /// Lets the lane go on that was parked first, if it may begin now.
+    fn call_parked(&mut self) {
+        if Shares::of(self.in_flight_max).of_lane(self.in_flight, false) == 0 {
+            return;
+        }
+        let Some(id) = self.parked.pop_front() else { return };
+        if let Some(lane) = self.lanes.get_mut(&id).filter(|lane| lane.place == Place::Parked) {
+            lane.place = Place::Idle;
+        }
+        self.make_ready(id);
     }
 
     /// Takes out what has not dialled. The leases are to be given back.
@@ -345,6 +373,7 @@ impl Lane {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0.2 to 20,000")]
         let by_rate = per_second.map_or(u32::MAX, |rate| (rate * 2.0).ceil() as u32);
         let leases = wanted.min(self.in_flight.saturating_add(by_rate)).max(1);
+        self.endpoint.set_delivers(self.limit.delivers());
         let widened = leases > self.endpoint.leases_max();
         self.endpoint.set_leases_max(leases);
         widened

@@ -86,8 +86,8 @@ fn new_keys_lie_above_the_floor_and_the_index_after_a_restart() {
     assert!(id.key().value() > crate::sqlite::history::watermark(&rig.engine.conn).unwrap());
 }
 
-/// Five bodies of this length are more than content may take in memory, four are less.
-const LARGE_BYTES: usize = 10 * 1024 * 1024;
+/// Four bodies of this length are more than content may take in memory, three are less.
+const LARGE_BYTES: usize = 9 * 1024 * 1024;
 
 #[test]
 fn a_node_full_of_content_claims_again_when_that_left_memory() {
