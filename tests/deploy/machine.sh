@@ -10,7 +10,7 @@ programs=(
 )
 
 mount -t tmpfs -o mode=0755,size=2g none "$root"
-mkdir -p "$root"/{dev/shm,etc/default,etc/systemd/system,proc,root/restante/{docs,target/release},run,tmp}
+mkdir -p "$root"/{dev/shm,etc/default,etc/systemd/system,proc,root,src/restante/{docs,target/release},run,tmp}
 mkdir -p "$root"/usr/{bin,lib,lib32,lib64,libx32,local/bin,sbin} "$root"/var/{lib,log}
 chmod 0700 "$root/root"
 chmod 1777 "$root"/{tmp,dev/shm}
