@@ -86,7 +86,8 @@ impl Pace {
 
 /// Sends each turn at its due time until the run is over or nobody listens.
 fn tick(start: Instant, rate: f64, until: Until, turns: &UnboundedSender<Turn>) {
-    let start_us = clock::steady_us();
+    // The thread began later than the run.
+    let start_us = clock::steady_us().saturating_sub(clock::micros_since(start));
     for n in 0..until.count.unwrap_or(u64::MAX) {
         let offset = due_offset(n, rate);
         if until.after.is_some_and(|after| offset >= after) {
@@ -126,5 +127,16 @@ mod tests {
         assert_eq!(due_offset(1, 100.0), Duration::from_millis(10));
         assert_eq!(due_offset(6_000, 100.0), Duration::from_secs(60));
         assert_eq!(due_offset(1, 1_000.0), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn both_due_times_are_one_moment_however_late_the_first_is_dealt_out() {
+        let (turns, mut dealt) = tokio::sync::mpsc::unbounded_channel();
+        let start = clock::now();
+        thread::sleep(Duration::from_millis(20));
+        tick(start, 1_000.0, Until { count: Some(1), after: None }, &turns);
+        let turn = dealt.try_recv().unwrap();
+        let late_us = clock::steady_us() - turn.due_us;
+        assert!(late_us >= 20_000, "{late_us}");
     }
 }
