@@ -14,7 +14,13 @@ use crate::clock::Clock;
 /// How often expired requests are looked for, by the server's clock.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 /// Requests erased in one transaction: whatever comes meanwhile waits as long.
-const PRUNE_MAX: usize = 32;
+const PRUNE_MAX: usize = 8;
+/// What a step takes is left to others so many times over, ...
+const PRUNE_PATIENCE: u32 = 48;
+/// ... half as many times whenever a round has gone on for so long again: what expires must not outrun it.
+const PRUNE_PATIENCE_HALVES_AFTER: Duration = Duration::from_secs(300);
+/// A step that took long for a reason of its own does not put off the next for ever.
+const PRUNE_PAUSE_MAX: Duration = Duration::from_millis(250);
 /// How often bulk retries are looked for.
 const BULK_EVERY: Duration = Duration::from_millis(500);
 /// Deliveries that a bulk retry creates in one transaction.
@@ -31,12 +37,17 @@ const BULK_PAGE: usize = 100;
 /// Erases what expired, for as long as the server runs.
 pub(crate) async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
     loop {
-        let now = clock.now();
+        let (now, round_began) = (clock.now(), clock.monotonic());
         loop {
             let began = clock.monotonic();
             match store.prune(now, PRUNE_MAX).await {
-                // Half of the time is for those who wait.
-                Ok(true) => tokio::time::sleep(clock.monotonic().saturating_sub(began)).await,
+                // What is erased is room for what is new.
+                Ok(true) if store.room().short.is_some() => tokio::task::yield_now().await,
+                Ok(true) => {
+                    let ended = clock.monotonic();
+                    let (took, lasted) = (ended.saturating_sub(began), ended.saturating_sub(round_began));
+                    tokio::time::sleep(prune_pause(took, lasted)).await;
+                }
                 Ok(false) => break,
                 Err(error) => {
                     tracing::warn!(error.message = %error, "expired requests cannot be erased yet");
@@ -46,6 +57,13 @@ pub(crate) async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
         }
         sleep(clock.as_ref(), now + PRUNE_EVERY).await;
     }
+}
+
+/// How long others have the store for themselves after a step of a round that has gone on for a while.
+fn prune_pause(took: Duration, lasted: Duration) -> Duration {
+    let halvings = lasted.as_secs() / PRUNE_PATIENCE_HALVES_AFTER.as_secs();
+    let patience = PRUNE_PATIENCE.checked_shr(u32::try_from(halvings).unwrap_or(u32::MAX)).unwrap_or(0);
+    (took * patience.max(1)).min(PRUNE_PAUSE_MAX)
 }
 
 /// Goes on with bulk retries, for as long as the server runs.
@@ -122,5 +140,20 @@ async fn advance_all(store: &(dyn Store + 'static), clock: &dyn Clock) -> Result
 async fn sleep(clock: &dyn Clock, at: Timestamp) {
     while clock.now() < at {
         clock.sleep_until(at).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_there_is_something_to_erase_the_less_others_are_spared() {
+        let pause_us = |took_us, lasted_s| {
+            prune_pause(Duration::from_micros(took_us), Duration::from_secs(lasted_s)).as_micros()
+        };
+        let pauses = [0, 299, 300, 600, 1_500, 1_800, 100_000_000].map(|lasted_s| pause_us(100, lasted_s));
+        assert_eq!(pauses, [4_800, 4_800, 2_400, 1_200, 100, 100, 100]);
+        assert_eq!(pause_us(1_000_000, 0), 250_000);
     }
 }

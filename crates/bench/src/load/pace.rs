@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn both_due_times_are_one_moment_however_late_the_first_is_dealt_out() {
-        let (turns, mut dealt) = tokio::sync::mpsc::unbounded_channel();
+        let (turns, mut dealt) = unbounded_channel();
         let start = clock::now();
         thread::sleep(Duration::from_millis(20));
         tick(start, 1_000.0, Until { count: Some(1), after: None }, &turns);
