@@ -12,13 +12,10 @@ PARTS = {
     "store: the writer's thread": [r"sqlite/writer\.rs:std::sys::backtrace", r"sqlite::writer::Writer::run"],
     "dispatcher: attempts": [r"dispatcher/shard\.rs:restante_server::dispatcher::shard::Shard::work::"],
     "  of that, what is sent": [r"dispatcher::attempt::outgoing"],
-    "  of that, a connection from the pool": [r"legacy::client::Client<C,B>::send_request::"],
+    "  of that, a free connection": [r"channel::http::pool::Pool::take"],
+    "  of that, writing and reading it": [r"channel::http::line::Line::drive"],
     "dispatcher: results": [r"settler::Settler::run::"],
-    "  of that, log lines": [r"settler::log_attempt"],
-    "channel: connections": [
-        r"h1/dispatch\.rs:<futures_util::future::future::map::Map<Fut,F> as core",
-        r"UpgradeableConnection<I,B> as core::future",
-    ],
+    "  of that, log lines": [r"telemetry::attempted::Attempted::log"],
 }
 ENTRY = re.compile(r"^\s*([\d,]+) \([\s\d.]+%\)\s+(\S.*)$")
 CALLER = re.compile(r"^\s*[\d,]+ \([\s\d.]+%\)\s+< .*\(([\d,]+)x\)")

@@ -228,7 +228,9 @@ mod tests {
         assert_eq!(limits(64, 8, [10_000, 10_000, 10_000, 10_000]).map(|limit| limit <= 10), [true; 4]);
         // 8, 10, 12, 15 are each faster by at least half of the step, 18 is not.
         assert_eq!(limits(64, 15, [16, 16, 16, 16]), [10, 12, 15, 18]);
-        assert!(limits(64, 15, [10_000, 10_000, 10_000, 10_000]).iter().all(|limit| (15..=18).contains(limit)));
+        assert!(
+            limits(64, 15, [10_000, 10_000, 10_000, 10_000]).iter().all(|limit| (15..=18).contains(limit))
+        );
         // A receiver that takes its time but never more than that is given as much as it may have.
         assert_eq!(limits(64, 1_000, [1_000, 0, 0, 0]), [64; 4]);
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use restante_store::Accepted;
 use restante_store::conformance::World;
 use restante_store::testbed::{Cluster, Database};
-use restante_store::Accepted;
 use tokio::task::JoinSet;
 
 mod on_postgres {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use restante_core::email::{EmailStatus, Role};
 use restante_core::idempotency::{Fingerprint, IdempotencyKey};
+use restante_store::KeyClaim;
 use restante_store::conformance::World;
 use restante_store::email::{EmailChange, EmailChanged, Sent};
 use restante_store::testbed::{Cluster, Database};
-use restante_store::KeyClaim;
 
 /// Claims on a node until it got something: what others left is found by and by.
 async fn claim_some(world: &World) {

@@ -26,8 +26,10 @@ impl Line {
     pub(super) async fn open(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     ) -> hyper::Result<Self> {
-        let (sender, connection) =
-            http1::Builder::new().max_buf_size(RESPONSE_HEAD_BYTES_MAX).handshake(TokioIo::new(stream)).await?;
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(RESPONSE_HEAD_BYTES_MAX)
+            .handshake(TokioIo::new(stream))
+            .await?;
         Ok(Self { sender, connection: Box::pin(connection), has_ended: false })
     }
 
@@ -68,7 +70,11 @@ impl Line {
     pub(super) async fn free(&mut self) -> bool {
         poll_fn(|cx| {
             self.drive(cx);
-            if self.has_ended { Poll::Ready(false) } else { self.sender.poll_ready(cx).map(|ready| ready.is_ok()) }
+            if self.has_ended {
+                Poll::Ready(false)
+            } else {
+                self.sender.poll_ready(cx).map(|ready| ready.is_ok())
+            }
         })
         .await
     }

@@ -204,7 +204,12 @@ fn attachments_are_the_bytes_that_were_given() {
         attachment(&"ß".repeat(255), "application/x-thing+json", b"{}", None),
         attachment("=?utf-8?q?no?=", "text/plain", b"", None),
         attachment(&"=?x".repeat(85), "text/plain", b"", None),
-        attachment(&format!("example.p  of {} the {}", "]".repeat(29), "\"".repeat(9)), "text/plain", b"", None),
+        attachment(
+            &format!("example.p  of {} the {}", "]".repeat(29), "\"".repeat(9)),
+            "text/plain",
+            b"",
+            None,
+        ),
         attachment(&format!("{}  b  {}.txt", "a".repeat(40), "\"".repeat(15)), "text/plain", b"", None),
         attachment("100%25=?utf-8'' ;.txt", "text/plain", b"bare\rcarriage", None),
     ];

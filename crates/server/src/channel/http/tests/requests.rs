@@ -5,8 +5,8 @@ use std::sync::mpsc;
 
 use hyper::header::{HeaderName, HeaderValue};
 
-use super::receiver::{Receiver, read_request};
 use super::super::host;
+use super::receiver::{Receiver, read_request};
 use super::*;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
