@@ -13,7 +13,10 @@ PARTS = {
     "dispatcher: attempts": [r"dispatcher/shard\.rs:restante_server::dispatcher::shard::Shard::work::"],
     "  of that, what is sent": [r"dispatcher::attempt::outgoing"],
     "  of that, a free connection": [r"channel::http::pool::Pool::take"],
-    "  of that, writing and reading it": [r"channel::http::line::Line::drive"],
+    "  of that, writing and reading it": [
+        r"channel::http::line::Line::drive",
+        r"<hyper::client::conn::http1::Connection<T,B> as core::future",
+    ],
     "dispatcher: results": [r"settler::Settler::run::"],
     "  of that, log lines": [r"telemetry::attempted::Attempted::log"],
 }

@@ -3,6 +3,8 @@
 #
 # usage: crates/bench/cost.sh [DESTINATIONS [REQUESTS]]
 #
+# With RESTANTE_DATABASE_URL and RESTANTE_SECRET_KEY set it is a node of that PostgreSQL, without the database's own part.
+#
 # The release binary serves under callgrind, then under strace: counts hardly depend on what else the machine does, and
 # have nothing to do with seconds. Needs valgrind, strace and python3; builds without link-time optimisation into
 # target/cost, for inlining across crates would hide what belongs to whom.
@@ -15,6 +17,8 @@ done
 
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
+# Under valgrind there is no vDSO, in which one of the libraries looks for clocks by itself.
+export RUSTFLAGS="${RUSTFLAGS:-} --cfg=rustix_use_libc"
 target=${COST_TARGET:-target/cost}
 cargo build --quiet --release --target-dir "$target" -p restante -p restante-bench
 restante=$PWD/$target/release/restante bench=$PWD/$target/release/restante-bench
@@ -34,7 +38,7 @@ begin() {
     RESTANTE_LISTEN=$address RESTANTE_DATA=$work/data RESTANTE_ADMIN_KEY=$key "$@" "$restante" serve --dev >"$work/log" 2>&1 &
     server=$!
     until curl -sf "http://$address/readyz" >/dev/null; do kill -0 $server; sleep 0.2; done
-    made=$(api -d '{"name":"cost"}' "http://$address/v1/sources")
+    made=$(api -d "{\"name\":\"cost $RANDOM\"}" "http://$address/v1/sources")
     for k in $(seq "$destinations"); do
         api -d "{\"kind\":\"http\",\"url\":\"http://$sink/d/$k\",\"idempotency_header\":true}" \
             "http://$address/v1/sources/$(field id <<<"$made")/destinations" >/dev/null
