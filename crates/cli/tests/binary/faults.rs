@@ -14,11 +14,14 @@ use crate::process::{Home, Process, data_directory};
 use crate::sink::Sink;
 use crate::strace::Strace;
 
-/// Of the small disk.
-const DISK_BYTES: u64 = 160 << 20;
 const FREE_BYTES_MIN: u64 = 16 << 20;
 /// More than the log holds: it may have to be copied back before anything fits in.
 const RESERVE_BYTES: u64 = 32 << 20;
+/// Of the small disk. What is left for messages is less than a log that is copied back: a log that starts afresh has room
+/// within itself, and nothing would need the reserve.
+const DISK_BYTES: u64 = FREE_BYTES_MIN + RESERVE_BYTES + (12 << 20);
+/// Of the file system in memory.
+const BLOCK_BYTES: usize = 4096;
 /// For a server to notice that there is room, or that its disk works again.
 const NOTICE_TIME: Duration = Duration::from_secs(20);
 
@@ -163,7 +166,7 @@ async fn a_full_disk_takes_nothing_new_lets_what_is_there_end_and_is_used_again_
         let id = shop.acknowledged.pop_first().expect("all is erased, and the reserve never needed");
         while !shop.erase(&id).await {
             refused += 1;
-            assert!(refused < 100, "nothing can be erased");
+            assert!(refused < 100, "nothing can be erased; {}", disk.contents());
         }
     }
     let (status, reason) = shop.ready().await;
@@ -225,13 +228,30 @@ impl SmallDisk {
         );
     }
 
-    /// Takes all that is free.
+    /// Takes all that is free now. What the server gives up meanwhile, because it met the full disk first, is not taken.
     fn fill(&self) -> PathBuf {
         let path = self.path.join("filler");
         let mut file = std::fs::File::create(&path).unwrap();
-        let full = std::iter::repeat(()).find_map(|()| file.write_all(&[7; 4096]).err()).unwrap();
-        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        for _ in 0..self.free_blocks() {
+            match file.write_all(&[7; BLOCK_BYTES]) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::StorageFull => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
         path
+    }
+
+    fn free_blocks(&self) -> u64 {
+        let disk = rustix::fs::statvfs(&self.path).unwrap();
+        assert_eq!(disk.f_frsize, BLOCK_BYTES as u64);
+        disk.f_bavail
+    }
+
+    /// For whoever reads why a test failed.
+    fn contents(&self) -> String {
+        let listed = Command::new("ls").arg("-lnR").arg(&self.path).output().unwrap();
+        format!("{} blocks are free beside\n{}", self.free_blocks(), String::from_utf8_lossy(&listed.stdout))
     }
 }
 
