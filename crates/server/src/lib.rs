@@ -254,9 +254,21 @@ impl Server {
         self.dispatcher.stop();
         let dispatcher = &self.dispatcher;
         // Whoever is owed an answer gets it: what is stored and not acknowledged would be sent again.
-        until(DRAIN_TIME, || dispatcher.in_flight() == 0 && door::is_empty(&self.connections)).await;
+        let drained =
+            until(DRAIN_TIME, || dispatcher.in_flight() == 0 && door::is_empty(&self.connections)).await;
+        if !drained {
+            tracing::warn!(
+                attempts = dispatcher.in_flight(),
+                connections = door::taken(&self.connections),
+                "what is still on the wire is cut off: its attempts are recorded as lost, and made again"
+            );
+        }
         dispatcher.abort();
-        until(SETTLE_TIME, || dispatcher.in_flight() == 0 && dispatcher.unsettled() == 0).await;
+        let settled = until(SETTLE_TIME, || dispatcher.in_flight() == 0 && dispatcher.unsettled() == 0).await;
+        if !settled {
+            let (attempts, results) = (dispatcher.in_flight(), dispatcher.unsettled());
+            tracing::warn!(attempts, results, "these are not recorded: they will be taken for lost");
+        }
         for task in &self.tasks {
             task.abort();
         }
@@ -302,15 +314,14 @@ async fn serve(door: door::Door, listener: TcpListener, handles: Vec<Handle>) {
     }
 }
 
-/// Waits for a condition, at most for so long.
-async fn until(time: Duration, condition: impl Fn() -> bool) {
+/// Waits for a condition, at most for so long; whether it came.
+async fn until(time: Duration, condition: impl Fn() -> bool) -> bool {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // Whether it came or not: the caller goes on.
-    let _ = tokio::time::timeout(time, waiting).await;
+    tokio::time::timeout(time, waiting).await.is_ok()
 }
 
 type Render = Arc<dyn Fn(Option<Vitals>) -> String + Send + Sync>;

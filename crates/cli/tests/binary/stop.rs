@@ -6,13 +6,15 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::process::{Home, Process, on_both_stores};
+use crate::process::{Home, Process, data_directory, on_both_stores};
 use crate::sink::Sink;
 
 on_both_stores!(a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again);
 
 async fn a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again(home: Home) {
-    let sink = Sink::start().await;
+    let (sink, directory) = (Sink::start().await, data_directory());
+    let log = directory.path().join("log");
+    let home = home.heard("warn", &log);
     let mut server = Process::start(&home).await;
     let source = server.call(Method::POST, "/v1/sources", json!({"name": "s"})).await;
     let destinations = format!("/v1/sources/{}/destinations", source["id"].as_str().unwrap());
@@ -32,6 +34,10 @@ async fn a_stop_ends_within_ten_seconds_and_what_hangs_is_lost_and_sent_again(ho
 
     let status = tokio::time::timeout(Duration::from_secs(10), server.terminate()).await;
     assert!(status.expect("it stops in time").success());
+    let said = std::fs::read_to_string(&log).unwrap();
+    let line = said.lines().find(|line| line.contains("cut off")).expect("it says what it cut short");
+    let line: Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&line["attempts"], &line["connections"]), (&json!(1), &json!(0)), "{line}");
 
     let server = Process::start(&home).await;
     let shown = loop {
